@@ -1,0 +1,108 @@
+// Package call is what the packages of policies tell each other through a call's context.
+package call
+
+import (
+	"context"
+	"time"
+
+	"github.com/switchgear-go/switchgear/internal/instant"
+	"github.com/switchgear-go/switchgear/policy/observe"
+)
+
+// Node is a pipeline's part in the context of one call. The pipeline's context answers [NodeKey] with it.
+type Node struct {
+	Pipeline string
+}
+
+// NodeKey is the context key of the innermost [Node].
+type NodeKey struct{}
+
+// Pipeline returns the name of the innermost pipeline that ctx runs in, or "".
+func Pipeline(ctx context.Context) string {
+	if n, ok := ctx.Value(NodeKey{}).(*Node); ok {
+		return n.Pipeline
+	}
+	return ""
+}
+
+// A Timed policy can be told the present instant, at which ctx was not done, so that the layers of a pipeline share one
+// reading of the clock. Should it wait before it starts fn, it starts it under [Restart].
+type Timed interface {
+	DoAt(ctx context.Context, now Instant, fn func(ctx context.Context) error) error
+}
+
+// Budgeted is a policy, as Bind returned it, that deposits calls in a budget and spends from it.
+type Budgeted interface {
+	SharedBudget() any // identifies the budget; nil for none
+	LeaveDeposits()    // a policy further out in the pipeline deposits each call in it already
+}
+
+// Instant is a reading of [instant.Now]. It has a type of its own so that DoAt is of use only inside this module.
+type Instant time.Duration
+
+// StartKey is the context key of the instant at which the innermost pipeline call or repeated attempt started. The value
+// is an *Instant.
+type StartKey struct{}
+
+// Restart returns ctx with the present as its [Start], for a policy that has waited.
+func Restart(ctx context.Context) context.Context {
+	return &restarted{ctx, Instant(instant.Now())}
+}
+
+type restarted struct {
+	context.Context
+	start Instant
+}
+
+func (r *restarted) Value(key any) any {
+	if _, ok := key.(StartKey); ok {
+		return &r.start
+	}
+	return r.Context.Value(key)
+}
+
+// Start returns the instant at which the innermost pipeline call or repeated attempt in ctx started; now, if there is none.
+// It is the present only for a policy with nothing but [Timed] ones between the two.
+func Start(ctx context.Context) Instant {
+	if at, ok := ctx.Value(StartKey{}).(*Instant); ok {
+		return *at
+	}
+	return Instant(instant.Now())
+}
+
+// Attempt is the context of an attempt that a retry or a hedge makes beyond the first. (Marking the first would cost an
+// allocation on every call.)
+type Attempt struct {
+	context.Context
+
+	Number int     // from 2
+	Start  Instant // when it began
+	Retry  bool    // made by a retry: a retry inside it stands aside
+}
+
+type attemptKey struct{}
+
+// Value answers the keys of this package.
+func (a *Attempt) Value(key any) any {
+	switch key.(type) {
+	case StartKey:
+		return &a.Start
+	case attemptKey:
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+// AttemptOf returns the innermost marked attempt in ctx, or nil.
+func AttemptOf(ctx context.Context) *Attempt {
+	a, _ := ctx.Value(attemptKey{}).(*Attempt)
+	return a
+}
+
+// Tell tells o of e. Where fn did not return, a panic of the observer must not take the place of fn's, or end its Goexit.
+func Tell(ctx context.Context, o observe.Observer, e observe.Event, fnReturned bool) {
+	if !fnReturned {
+		defer func() { _ = recover() }() //nolint:errcheck // fn's own panic goes on
+	}
+	o.Observe(ctx, e)
+}

@@ -1,0 +1,21 @@
+// Package instant is the clock of the policies: offsets from the start of the process on the monotonic clock, which cost
+// less to read, keep and compare than a [time.Time].
+package instant
+
+import "time"
+
+var base = time.Now()
+
+// Now returns the present instant. Only differences mean something; inside a testing/synctest bubble it follows the
+// bubble's clock and may be negative.
+func Now() time.Duration { return time.Since(base) }
+
+// Time returns the wall time of an instant, by the wall clock of now: a wall clock that was set after the process started
+// does not make it wrong. The result keeps a monotonic reading.
+func Time(at time.Duration) time.Time {
+	now := time.Now()
+	return now.Add(at - now.Sub(base))
+}
+
+// Of returns the instant of a time.
+func Of(t time.Time) time.Duration { return t.Sub(base) }
