@@ -45,7 +45,7 @@ func Classify(ctx context.Context, err error) Outcome {
 	switch {
 	case kind == errtree.Healthy:
 		return Success
-	case ctx.Err() == context.Canceled: //nolint:errorlint // Err returns exactly this
+	case ctx.Err() == context.Canceled:
 		return Ignored
 	case kind == errtree.Refusal:
 		return Ignored

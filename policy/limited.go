@@ -108,9 +108,11 @@ func (c *limited) arm() *armed {
 	return real
 }
 
-// release ends the context, as its CancelFunc would.
-func (c *limited) release() {
+// release ends the context, as its CancelFunc would, and reports whether it had ended by itself.
+func (c *limited) release() (ended bool) {
+	ended = c.Err() != nil
 	if !c.armed.CompareAndSwap(nil, released) {
 		c.armed.Load().cancel()
 	}
+	return ended
 }

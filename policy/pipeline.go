@@ -76,7 +76,7 @@ func compile(name string, given []Policy, o observe.Observer) *Pipeline {
 	for i := len(p.bound) - 1; i >= 0; i-- {
 		q, next := p.bound[i], p.chain
 		if i < timed {
-			q := q.(call.Timed) //nolint:errcheck // counted above
+			q := q.(call.Timed) // counted above
 			p.chain = func(ctx context.Context) error { return q.DoAt(ctx, call.Start(ctx), next) }
 		} else {
 			p.chain = func(ctx context.Context) error { return q.Do(ctx, next) }
@@ -247,7 +247,7 @@ func durationRow(ctx context.Context, err error, returned bool) int {
 	case !returned:
 	case sorted == errtree.None || sorted == errtree.Healthy:
 		return 0
-	case ctx.Err() == context.Canceled: //nolint:errorlint // Err returns exactly this
+	case ctx.Err() == context.Canceled:
 		outcome = semconv.OutcomeCanceled
 	case sorted == errtree.Refusal:
 		outcome = semconv.OutcomeRejected

@@ -49,7 +49,7 @@ func (e *RejectedError) Error() string {
 }
 
 // Is reports whether target is [ErrRejected].
-func (e *RejectedError) Is(target error) bool { return target == ErrRejected } //nolint:errorlint // Is is asked per link
+func (e *RejectedError) Is(target error) bool { return target == ErrRejected }
 
 // Unwrap returns the Reason.
 func (e *RejectedError) Unwrap() error { return e.Reason }

@@ -36,7 +36,7 @@ func (e *TimeoutError) Error() string {
 
 // Is reports whether target is [ErrTimeout] or [context.DeadlineExceeded].
 func (e *TimeoutError) Is(target error) bool {
-	return target == ErrTimeout || target == context.DeadlineExceeded //nolint:errorlint // Is is asked per link
+	return target == ErrTimeout || target == context.DeadlineExceeded
 }
 
 // Unwrap returns what fn returned.
@@ -133,9 +133,8 @@ func (t *boundTimeout) DoAt(ctx context.Context, now call.Instant, fn Func) (err
 
 // settle ends c, counts how the call went, and returns what Do returns.
 func (t *boundTimeout) settle(c *limited, err error, returned bool) error {
-	ended := c.Err() != nil
-	mine := ended && context.Cause(c) == error(&c.cause) //nolint:errorlint // this very call's
-	c.release()
+	ended := c.release()
+	mine := ended && context.Cause(c) == error(&c.cause) //nolint:errorlint // the very value of this call
 	result := timeoutCompleted
 	switch {
 	case mine && returned && err == nil:

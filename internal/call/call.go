@@ -102,7 +102,7 @@ func AttemptOf(ctx context.Context) *Attempt {
 // Tell tells o of e. Where fn did not return, a panic of the observer must not take the place of fn's, or end its Goexit.
 func Tell(ctx context.Context, o observe.Observer, e observe.Event, fnReturned bool) {
 	if !fnReturned {
-		defer func() { _ = recover() }() //nolint:errcheck // fn's own panic goes on
+		defer func() { _ = recover() }() // fn's own goes on
 	}
 	o.Observe(ctx, e)
 }

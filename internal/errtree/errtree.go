@@ -9,6 +9,7 @@ import (
 // Kind says what a tree of errors amounts to.
 type Kind uint8
 
+// What a tree amounts to. Of a tree's parts the greatest wins.
 const (
 	None    Kind = iota // nil
 	Healthy             // a healthy answer, and nothing that failed

@@ -1,0 +1,38 @@
+# make does all that CI does, in every module. It begins with the test command that the README gives.
+MODULES := . examples
+GO ?= go
+
+.PHONY: all test lint race tidy generate examples demo fuzz tools
+all: test lint tidy race examples
+
+test:
+	$(GO) test ./...
+
+# Tools are pinned in a module of their own, so that no user of the library ever sees them.
+tools: bin/golangci-lint
+bin/golangci-lint: tools/go.mod tools/go.sum
+	$(GO) -C tools build -o ../bin/ tool
+	@touch $@
+
+lint: tools
+	@test -z "$$(bin/gofumpt -l $$(git ls-files '*.go'))" || { echo "not formatted (run bin/gofumpt -w .):"; bin/gofumpt -l $$(git ls-files '*.go'); exit 1; }
+	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(CURDIR)/bin/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
+
+tidy:
+	@set -e; for m in $(MODULES) tools; do echo "tidy $$m"; $(GO) -C $$m mod tidy -diff; done
+
+race:
+	@set -e; for m in $(MODULES); do echo "race $$m"; $(GO) -C $$m test -race -shuffle=on ./...; done
+
+# Each example runs to its end and checks its own claims.
+examples:
+	$(GO) -C examples run ./outage -svg ''
+
+demo:
+	$(GO) -C examples run ./outage
+
+# A longer look for bad inputs than the seeds that every test run replays.
+FUZZTIME ?= 30s
+fuzz:
+	@set -e; for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+		$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p; done; done

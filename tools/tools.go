@@ -1,0 +1,2 @@
+// Package tools pins the tools that the Makefile uses, as tool lines of go.mod.
+package tools
