@@ -268,6 +268,7 @@ func liveHeap() int64 {
 func TestLimitedIsSafeForConcurrentUse(t *testing.T) {
 	for range 200 {
 		parent, cancel := context.WithCancel(context.Background())
+		t.Cleanup(cancel)
 		c := newLimited(parent, 50*time.Microsecond)
 		done := make(chan struct{})
 		for i := range 4 {

@@ -8,7 +8,8 @@ import (
 )
 
 // Get runs fn under p and returns the value beside the error: what the run of fn that decided the call returned, the value
-// also where there is an error. Where attempts overlapped, the values of those that lost are closed if they are io.Closers.
+// also where there is an error. The values of other runs, such as attempts before the last or those that lost a race, are
+// closed if they are io.Closers.
 func Get[T any](ctx context.Context, p Policy, fn func(context.Context) (T, error)) (T, error) {
 	if p == nil {
 		panic("policy: Get with a nil policy")
@@ -183,19 +184,21 @@ func (b *branch[T]) leave() {
 	b.mu.Unlock()
 }
 
-// set gives the branch a value: the last one counts.
+// set gives the branch a value: the last one counts, and the one before is closed, since nobody else will.
 func (b *branch[T]) set(v T) {
 	b.mu.Lock()
-	fate := b.fate
+	fate, old, had := b.fate, b.value, b.has
 	if fate == undecided {
 		b.value, b.has = v, true
 	}
 	b.mu.Unlock()
-	switch fate {
-	case kept:
+	switch {
+	case fate == kept:
 		b.parent.set(v)
-	case dropped:
+	case fate == dropped:
 		closeValue(v)
+	case had && !same(old, v):
+		closeValue(old)
 	}
 }
 
@@ -229,6 +232,12 @@ func (b *branch[T]) take() T {
 	v := b.value
 	b.has = false
 	return v
+}
+
+// same reports whether a and b are one value.
+func same(a, b any) bool {
+	t := reflect.TypeOf(a)
+	return t == reflect.TypeOf(b) && (t == nil || t.Comparable()) && a == b
 }
 
 func closeValue(v any) {
