@@ -5,6 +5,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/switchgear-go/switchgear/internal/call"
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
@@ -12,11 +13,33 @@ import (
 // push out what its caller has written there.
 const maxEvents = 32
 
-// roomFor reports whether e may be added to span, the span of ctx.
-func roomFor(_ context.Context, _ trace.Span, e *observe.Event) bool {
+// roomFor counts e and reports whether it may be added to span, the span of ctx.
+func roomFor(ctx context.Context, span trace.Span, e *observe.Event) bool {
+	told := e.Attempt - 1 // a retry or a hedge used alone, without a node: its first event is for attempt 2
+	if n := nodeOf(ctx, span.SpanContext()); n != nil {
+		told = n.Told()
+	}
 	switch e.Kind {
 	case observe.StateChange, observe.Exhausted, observe.TimedOut, observe.FellBack:
 		return true
 	}
-	return e.Attempt <= maxEvents+1 // a retry's first event is for attempt 2
+	return told <= maxEvents
+}
+
+// nodeOf returns the node in which the events on span are counted: the outermost call that was started under span, so that
+// the pipelines nested in it share its count; where none was, the innermost.
+func nodeOf(ctx context.Context, span trace.SpanContext) *call.Node {
+	n := call.NodeOf(ctx)
+	if n == nil || !startedUnder(n, span) {
+		return n
+	}
+	for outer := n.Outer(); outer != nil && startedUnder(outer, span); outer = outer.Outer() {
+		n = outer
+	}
+	return n
+}
+
+func startedUnder(n *call.Node, span trace.SpanContext) bool {
+	s := trace.SpanContextFromContext(n.Context)
+	return s.SpanID() == span.SpanID() && s.TraceID() == span.TraceID()
 }

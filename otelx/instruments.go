@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
@@ -33,8 +32,8 @@ type instrument struct {
 	recorded series // of hist
 }
 
-// newInstruments makes the instruments of the table. What fails is left out, with one report.
-func newInstruments(meter metric.Meter) (*instruments, []metric.Observable) {
+// newInstruments makes the instruments of the table. What fails is left out and told in the error.
+func newInstruments(meter metric.Meter) (*instruments, []metric.Observable, error) {
 	made := &instruments{byName: make(map[string]*instrument, len(semconv.Metrics))}
 	var observables []metric.Observable
 	var errs []error
@@ -52,10 +51,7 @@ func newInstruments(meter metric.Meter) (*instruments, []metric.Observable) {
 			observables = append(observables, i.floats)
 		}
 	}
-	if len(errs) > 0 {
-		otel.Handle(fmt.Errorf("otelx: metrics left out: %w", errors.Join(errs...)))
-	}
-	return made, observables
+	return made, observables, errors.Join(errs...)
 }
 
 func (i *instrument) create(meter metric.Meter) error {

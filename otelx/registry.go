@@ -3,6 +3,7 @@ package otelx
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -35,11 +36,13 @@ type registry struct {
 func newRegistry(meter metric.Meter) *registry {
 	r := &registry{owners: make(map[ownerKey]*owner)}
 	var observables []metric.Observable
-	r.instruments, observables = newInstruments(meter)
-	if len(observables) == 0 {
-		return r
+	var err error
+	r.instruments, observables, err = newInstruments(meter)
+	if len(observables) > 0 {
+		_, failed := meter.RegisterCallback(r.collect, observables...)
+		err = errors.Join(err, failed)
 	}
-	if _, err := meter.RegisterCallback(r.collect, observables...); err != nil {
+	if err != nil {
 		otel.Handle(fmt.Errorf("otelx: metrics left out: %w", err))
 	}
 	return r

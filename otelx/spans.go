@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/switchgear-go/switchgear/internal/call"
 	"github.com/switchgear-go/switchgear/internal/errtree"
 	"github.com/switchgear-go/switchgear/internal/semconv"
 	"github.com/switchgear-go/switchgear/policy/observe"
@@ -31,7 +32,7 @@ func (t *tracing) Start(ctx context.Context, pipeline string, attempt int) (cont
 		}
 		return inner, func(error) { span.End() }
 	}
-	return inner, func(err error) {
+	return &spanned{call.Node{Context: inner, Pipeline: pipeline}}, func(err error) {
 		if err != nil && errtree.Sort(err) != errtree.Healthy {
 			span.SetAttributes(attribute.String(semconv.ErrorType, errtree.Type(err)))
 			if inner.Err() != context.Canceled { //nolint:errorlint // Err returns exactly this
@@ -40,6 +41,16 @@ func (t *tracing) Start(ctx context.Context, pipeline string, attempt int) (cont
 		}
 		span.End()
 	}
+}
+
+// spanned is a context with a span of ours, and a node to count the events on that span in.
+type spanned struct{ call.Node }
+
+func (s *spanned) Value(key any) any {
+	if _, ok := key.(call.NodeKey); ok {
+		return &s.Node
+	}
+	return s.Context.Value(key)
 }
 
 // transitionSpan gives a state change a span of its own. A caller's trace that is not sampled says nothing about the state

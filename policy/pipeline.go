@@ -104,7 +104,7 @@ func (p *Pipeline) do(ctx context.Context, fn Func, get runner) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	c := &pipelineCall{Context: ctx, Node: call.Node{Pipeline: p.name}, pipeline: p, fn: fn, get: get, start: call.Instant(instant.Now())}
+	c := &pipelineCall{Node: call.Node{Context: ctx, Pipeline: p.name}, pipeline: p, fn: fn, get: get, start: call.Instant(instant.Now())}
 	p.counts[rowActive].Add(1)
 	returned := false
 	defer func() { p.settle(c, err, returned) }()
@@ -191,12 +191,11 @@ func isNil(p Policy) bool {
 // pipelineCall is the context of one call: it carries what the compiled chain needs. It is found under the pipeline itself,
 // so that nested pipelines, and the same one twice, keep apart.
 type pipelineCall struct {
-	context.Context
-	call.Node
-	pipeline *Pipeline
-	fn       Func
-	get      runner
-	start    call.Instant
+	call.Node // with the caller's context
+	pipeline  *Pipeline
+	fn        Func
+	get       runner
+	start     call.Instant
 }
 
 func (c *pipelineCall) Value(key any) any {

@@ -3,6 +3,7 @@ package call
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/switchgear-go/switchgear/internal/instant"
@@ -11,15 +12,30 @@ import (
 
 // Node is a pipeline's part in the context of one call. The pipeline's context answers [NodeKey] with it.
 type Node struct {
-	Pipeline string
+	context.Context // of the caller
+	Pipeline        string
+
+	told atomic.Int32
 }
+
+// Outer returns the node around n, or nil.
+func (n *Node) Outer() *Node { return NodeOf(n.Context) }
+
+// Told counts one event that was added to the caller's span, and returns how many there are now.
+func (n *Node) Told() int { return int(n.told.Add(1)) }
 
 // NodeKey is the context key of the innermost [Node].
 type NodeKey struct{}
 
+// NodeOf returns the innermost node in ctx, or nil.
+func NodeOf(ctx context.Context) *Node {
+	n, _ := ctx.Value(NodeKey{}).(*Node)
+	return n
+}
+
 // Pipeline returns the name of the innermost pipeline that ctx runs in, or "".
 func Pipeline(ctx context.Context) string {
-	if n, ok := ctx.Value(NodeKey{}).(*Node); ok {
+	if n := NodeOf(ctx); n != nil {
 		return n.Pipeline
 	}
 	return ""
