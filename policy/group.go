@@ -1,0 +1,331 @@
+package policy
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/switchgear-go/switchgear/internal/instant"
+	"github.com/switchgear-go/switchgear/otelx"
+	"github.com/switchgear-go/switchgear/policy/observe"
+)
+
+// Group holds shared policies by key: a breaker per host, a limiter per tenant. It is bounded, so keys may come from
+// traffic. Give every policy of a group the same name: telemetry carries that name and sums them, and never tells a key.
+//
+// Most callers want [Group.Policy]. A Group is safe for concurrent use.
+type Group[P any] struct {
+	cfg   GroupConfig
+	build func(key string) P
+	probe observe.Probe
+
+	mu      sync.Mutex
+	entries map[string]*member[P] // guarded by mu
+	used    list.List             // of *member[P], the least recently used first; guarded by mu
+	created list.List             // of *member[P], in the order of creation; guarded by mu
+	spared  bool                  // the last look for idle ones found some in use; guarded by mu
+	recheck time.Duration         // then the next look is not before this instant; guarded by mu
+}
+
+// GroupConfig says how many policies a [Group] keeps.
+type GroupConfig struct {
+	Name    string        // of the group, for texts
+	Max     int           // policies kept at most; if zero, 1,000
+	IdleTTL time.Duration // how long an unused policy is kept; if zero, 1h; negative: none is dropped for its age
+}
+
+// Validate returns an error that names every field that is wrong.
+func (c GroupConfig) Validate() error {
+	if c.Max < 0 {
+		return fmt.Errorf("policy: GroupConfig.Max is %d, must be 0 (for 1,000) or more", c.Max)
+	}
+	return nil
+}
+
+// member is one policy of a group.
+type member[P any] struct {
+	key     string
+	ready   chan struct{} // closed when policy is built, or build panicked
+	policy  P
+	failed  bool          // build panicked
+	pins    int           // guarded by the group's mu: calls running through Policy, and the build
+	last    time.Duration // guarded by the group's mu: the instant of the last use
+	used    *list.Element
+	created *list.Element
+}
+
+// NewGroup returns a group whose policies are made by build, once per key. It panics if cfg is not valid.
+//
+// When the group is full, the least recently used policy goes. One that is in use goes only if all are: one that runs a call
+// of Policy, or whose method InUse() bool says so, as a breaker's does while it is not closed and a limiter's while its
+// bucket is not full. IdleTTL spares these too; it acts on the next Get, and when telemetry is collected.
+//
+// build runs outside locks. If it panics, the panic passes to the caller, and the next caller builds again. It must not ask
+// the group for its own key.
+func NewGroup[P any](cfg GroupConfig, build func(key string) P) *Group[P] {
+	if err := cfg.Validate(); err != nil {
+		panic(err)
+	}
+	if build == nil {
+		panic("policy: NewGroup " + cfg.Name + ": nil build")
+	}
+	if cfg.Max == 0 {
+		cfg.Max = 1000
+	}
+	if cfg.IdleTTL == 0 {
+		cfg.IdleTTL = time.Hour
+	}
+	g := &Group[P]{cfg: cfg, build: build, entries: map[string]*member[P]{}}
+	if cfg.IdleTTL > 0 {
+		g.probe = observe.Attach(otelx.Default(), g, observe.Source{Policy: "group", Name: cfg.Name}, func(g *Group[P], _ []int64) { g.expire() })
+	}
+	return g
+}
+
+// Get returns the policy of key, made now if there is none.
+func (g *Group[P]) Get(key string) P {
+	m := g.member(key)
+	g.unpin(m)
+	return m.policy
+}
+
+// All returns the keys and policies of the group, in the order of creation.
+func (g *Group[P]) All() iter.Seq2[string, P] {
+	return func(yield func(string, P) bool) {
+		for _, m := range g.members(&g.created, 0, -1) {
+			select {
+			case <-m.ready:
+			default:
+				continue
+			}
+			if !m.failed && !yield(m.key, m.policy) {
+				return
+			}
+		}
+	}
+}
+
+// Policy returns a policy that runs each call under the policy of its key, which key reads from the call's context. It
+// panics unless P is a [Policy].
+func (g *Group[P]) Policy(key func(ctx context.Context) string) Policy {
+	if t := reflect.TypeFor[P](); !t.Implements(reflect.TypeFor[Policy]()) {
+		panic("policy: group " + g.cfg.Name + ": " + t.String() + " is not a Policy")
+	}
+	if key == nil {
+		panic("policy: group " + g.cfg.Name + ": nil key function")
+	}
+	return &keyed[P]{g, key}
+}
+
+// keyed is a group as a policy.
+type keyed[P any] struct {
+	group *Group[P]
+	key   func(ctx context.Context) string
+}
+
+func (k *keyed[P]) Do(ctx context.Context, fn Func) error {
+	check("group "+k.group.cfg.Name, ctx, fn)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m := k.group.member(k.key(ctx))
+	defer k.group.unpin(m)
+	return any(m.policy).(Policy).Do(ctx, fn) // Policy checked that
+}
+
+// InUse reports whether any policy of the group is in use.
+func (k *keyed[P]) InUse() bool {
+	for _, m := range k.group.members(&k.group.created, 0, -1) {
+		if k.group.inUse(m) {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *keyed[P]) String() string { return "group(" + k.group.cfg.Name + ")" }
+
+// member returns the member of key, built and pinned.
+func (g *Group[P]) member(key string) *member[P] {
+	g.expire()
+	for {
+		m, isNew := g.admit(key)
+		if isNew {
+			g.construct(m)
+			return m
+		}
+		<-m.ready
+		if !m.failed {
+			return m
+		}
+		g.unpin(m)
+	}
+}
+
+// admit returns the member of key, pinned, and reports whether the caller has to build it.
+func (g *Group[P]) admit(key string) (m *member[P], isNew bool) {
+	var victim *member[P]
+	for {
+		g.mu.Lock()
+		if m := g.entries[key]; m != nil {
+			g.pinLocked(m)
+			g.mu.Unlock()
+			return m, false
+		}
+		if len(g.entries) >= g.cfg.Max && victim != nil {
+			g.removeLocked(victim)
+		}
+		if len(g.entries) < g.cfg.Max {
+			m := &member[P]{key: key, ready: make(chan struct{})}
+			g.entries[key] = m
+			m.used, m.created = g.used.PushBack(m), g.created.PushBack(m)
+			g.pinLocked(m)
+			g.mu.Unlock()
+			return m, true
+		}
+		g.mu.Unlock()
+		victim = g.victim()
+	}
+}
+
+func (g *Group[P]) construct(m *member[P]) {
+	built := false
+	defer func() {
+		if !built {
+			m.failed = true
+			g.mu.Lock()
+			g.removeLocked(m)
+			g.mu.Unlock()
+		}
+		close(m.ready)
+	}()
+	m.policy = g.build(m.key)
+	built = true
+}
+
+// victim returns the least recently used member that is not in use, else the least recently used one. InUse is a method of
+// the user's, so it is asked outside the lock, in batches that grow: the first member almost always does.
+func (g *Group[P]) victim() *member[P] {
+	var oldest *member[P]
+	for skip, n := 0, 1; ; skip, n = skip+n, n*8 {
+		batch := g.members(&g.used, skip, n)
+		if len(batch) == 0 {
+			return oldest
+		}
+		if oldest == nil {
+			oldest = batch[0]
+		}
+		for _, m := range batch {
+			if !g.inUse(m) {
+				return m
+			}
+		}
+	}
+}
+
+// expire drops what has been idle for too long.
+func (g *Group[P]) expire() {
+	if g.cfg.IdleTTL < 0 {
+		return
+	}
+	now := instant.Now()
+	limit := now - g.cfg.IdleTTL
+	g.mu.Lock()
+	oldest := g.used.Front()
+	due := oldest != nil && oldest.Value.(*member[P]).last <= limit && (!g.spared || now >= g.recheck)
+	g.mu.Unlock()
+	if !due {
+		return
+	}
+	spared := 0
+	for n := 1; ; n *= 8 {
+		batch := g.members(&g.used, spared, n)
+		for _, m := range batch {
+			if !g.inUse(m) {
+				if !g.removeIdle(m, limit) {
+					batch = nil // what follows was used later still
+					break
+				}
+				continue
+			}
+			spared++
+		}
+		if len(batch) < n {
+			break
+		}
+	}
+	g.mu.Lock()
+	g.spared, g.recheck = spared > 0, now+g.cfg.IdleTTL/100
+	g.mu.Unlock()
+}
+
+// removeIdle removes m, unless it was used after the limit.
+func (g *Group[P]) removeIdle(m *member[P], limit time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m.last > limit {
+		return false
+	}
+	if m.pins == 0 {
+		g.removeLocked(m)
+	}
+	return true
+}
+
+// members returns up to n members of the list after the first skip, all for n < 0.
+func (g *Group[P]) members(l *list.List, skip, n int) []*member[P] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var some []*member[P]
+	for e := l.Front(); e != nil && n != 0; e = e.Next() {
+		if skip > 0 {
+			skip--
+			continue
+		}
+		some = append(some, e.Value.(*member[P]))
+		n--
+	}
+	return some
+}
+
+func (g *Group[P]) inUse(m *member[P]) bool {
+	g.mu.Lock()
+	pinned := m.pins > 0
+	g.mu.Unlock()
+	if pinned {
+		return true
+	}
+	select {
+	case <-m.ready:
+	default:
+		return true
+	}
+	u, ok := any(m.policy).(interface{ InUse() bool })
+	return ok && u.InUse()
+}
+
+func (g *Group[P]) pinLocked(m *member[P]) {
+	m.pins++
+	m.last = instant.Now()
+	g.used.MoveToBack(m.used)
+}
+
+func (g *Group[P]) unpin(m *member[P]) {
+	g.mu.Lock()
+	m.pins--
+	m.last = instant.Now()
+	g.used.MoveToBack(m.used) // nothing, if it has been removed
+	g.mu.Unlock()
+}
+
+func (g *Group[P]) removeLocked(m *member[P]) {
+	if g.entries[m.key] == m {
+		delete(g.entries, m.key)
+		g.used.Remove(m.used)
+		g.created.Remove(m.created)
+	}
+}
