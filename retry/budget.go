@@ -123,7 +123,7 @@ func (b *Budget) Stats() BudgetStats {
 	if b == Unlimited {
 		return BudgetStats{Available: math.Inf(1), Limit: math.Inf(1)}
 	}
-	now := b.epoch(instant.Now())
+	now := floorDiv(instant.Now(), b.width)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	calls, spent := b.sumLocked(now)
@@ -149,7 +149,7 @@ func (b *Budget) deposit(now time.Duration) {
 	if b == Unlimited {
 		return
 	}
-	epoch := b.epoch(now)
+	epoch := floorDiv(now, b.width)
 	bucket := b.bucket(epoch)
 	if bucket.epoch.Load() != epoch {
 		b.mu.Lock()
@@ -171,7 +171,7 @@ func (b *Budget) pay(now time.Duration) (payment, bool) {
 	if b == Unlimited {
 		return payment{}, true
 	}
-	epoch := b.epoch(now)
+	epoch := floorDiv(now, b.width)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	calls, spent := b.sumLocked(epoch)
@@ -227,11 +227,12 @@ func (b *Budget) renewLocked(bucket *budgetBucket, epoch int64) {
 	bucket.epoch.Store(epoch)
 }
 
-// epoch returns the number of the tenth of a window that now lies in.
-func (b *Budget) epoch(now time.Duration) int64 {
-	n := int64(now / b.width)
-	if now < 0 && now%b.width != 0 {
-		n-- // rounded down, also before the start of the process, as in a synctest bubble
+// floorDiv returns the number of the span of that width that now lies in. It rounds down also before the start of the
+// process, where the clock of a synctest bubble may be.
+func floorDiv(now, width time.Duration) int64 {
+	n := int64(now / width)
+	if now%width < 0 {
+		n--
 	}
 	return n
 }

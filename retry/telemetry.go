@@ -38,6 +38,25 @@ var retryRows = []observe.Row{
 	callCanceled:        callRow(semconv.ResultCanceled),
 }
 
+// The counts of a hedge, as rows: those of hedges follow in the order of the first attempt's.
+const (
+	originalWon = iota
+	originalFailed
+	originalLost
+	hedgeWon
+	hedgeFailed
+	hedgeLost
+)
+
+var hedgeRows = []observe.Row{
+	originalWon:    attemptRow(semconv.HedgeAttempts, semconv.AttemptOriginal, semconv.OutcomeSuccess),
+	originalFailed: attemptRow(semconv.HedgeAttempts, semconv.AttemptOriginal, semconv.OutcomeFailure),
+	originalLost:   attemptRow(semconv.HedgeAttempts, semconv.AttemptOriginal, semconv.OutcomeCanceled),
+	hedgeWon:       attemptRow(semconv.HedgeAttempts, semconv.AttemptHedge, semconv.OutcomeSuccess),
+	hedgeFailed:    attemptRow(semconv.HedgeAttempts, semconv.AttemptHedge, semconv.OutcomeFailure),
+	hedgeLost:      attemptRow(semconv.HedgeAttempts, semconv.AttemptHedge, semconv.OutcomeCanceled),
+}
+
 var retryDurations = []observe.Row{{Metric: semconv.RetryDelay}}
 
 // The numbers of a budget, as rows.

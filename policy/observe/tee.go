@@ -55,6 +55,9 @@ func (t tee) Attach(s Source) Probe {
 	return &probes
 }
 
+// Unwrap returns the observers that t joins, for a policy that has to be attached to each of them once.
+func (t tee) Unwrap() []Observer { return t }
+
 type teeProbe []Probe
 
 func (t *teeProbe) Enabled(ctx context.Context) bool {

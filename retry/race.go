@@ -1,0 +1,276 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/switchgear-go/switchgear/internal/call"
+	"github.com/switchgear-go/switchgear/internal/instant"
+	"github.com/switchgear-go/switchgear/internal/semconv"
+	"github.com/switchgear-go/switchgear/policy"
+	"github.com/switchgear-go/switchgear/policy/observe"
+)
+
+// race is one call of a hedge. Its methods run on the caller's goroutine, except end, which each attempt calls on its own.
+type race struct {
+	*boundHedge
+	ctx context.Context
+	fn  policy.Func
+
+	attempts []*attempt // in the order in which they began
+	running  int
+	shut     bool // no more attempts are started
+
+	wake chan struct{} // holds a token when there may be something in ended
+
+	mu    sync.Mutex
+	ended []*attempt // guarded by mu: nobody has looked at them yet
+	over  bool       // guarded by mu: nobody will any more
+}
+
+// attempt is one run of fn.
+type attempt struct {
+	race    *race
+	number  int
+	start   time.Duration
+	cancel  context.CancelCauseFunc
+	settle  func(keep bool) // decides on the value that fn returns to a Get
+	payment payment
+	seen    bool // its end was looked at
+
+	// How it ended; set before race.end.
+	err    error
+	panics any
+	stack  []byte
+	exited bool // by runtime.Goexit
+}
+
+// run starts attempts until one succeeds or all have failed, and returns what Do returns.
+func (r *race) run(now, delay time.Duration) error {
+	r.start(now, payment{})
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	canceled := r.ctx.Done()
+	for r.running > 0 {
+		due := 0 // attempts to start
+		select {
+		case <-r.wake:
+		case <-timer.C:
+			due = 1
+		case <-canceled:
+			canceled, r.shut = nil, true
+		}
+		var failure error
+		for _, a := range r.takeEnded() {
+			if r.hasWon(a) {
+				return a.err
+			}
+			failure = a.err
+			due++
+		}
+		for ; due > 0 && r.hedge(failure); due-- {
+			timer.Reset(delay)
+		}
+	}
+	r.attempts[0].settle(true)
+	return r.failures()
+}
+
+// start starts an attempt.
+func (r *race) start(now time.Duration, paid payment) {
+	a := &attempt{race: r, number: len(r.attempts) + 1, start: now, payment: paid}
+	ctx, settle := policy.Fork(r.ctx)
+	ctx, a.cancel = context.WithCancelCause(ctx)
+	a.settle = settle
+	if a.number > 1 {
+		ctx = &call.Attempt{Context: ctx, Number: a.number, Start: call.Instant(now), Retry: insideRetry(ctx)}
+	}
+	r.attempts = append(r.attempts, a)
+	r.running++
+	go a.run(ctx)
+}
+
+// run runs fn on a goroutine of its own, where nobody else could recover a panic.
+func (a *attempt) run(ctx context.Context) {
+	returned := false
+	defer func() {
+		if !returned {
+			if a.panics = recover(); a.panics != nil {
+				a.stack = debug.Stack()
+			}
+			a.exited = a.panics == nil
+		}
+		a.race.end(a)
+	}()
+	a.err = traced(ctx, a.race.spanner, a.number, a.race.fn)
+	returned = true
+}
+
+// end hands over an attempt that has ended.
+func (r *race) end(a *attempt) {
+	r.mu.Lock()
+	late := r.over
+	if !late {
+		r.ended = append(r.ended, a)
+	}
+	r.mu.Unlock()
+	if late {
+		r.tellPanic(a)
+		return
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *race) takeEnded() []*attempt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ended := r.ended
+	r.ended = nil
+	return ended
+}
+
+// hasWon looks at the end of an attempt and reports whether it decides the race.
+func (r *race) hasWon(a *attempt) bool {
+	a.seen = true
+	a.cancel(nil)
+	r.running--
+	if a.panics != nil || a.exited {
+		r.count(a, originalFailed)
+		r.tellPanic(a)
+		if a.exited {
+			runtime.Goexit()
+		}
+		panic(a.panics)
+	}
+	row := attemptOutcome(r.ctx, a.err, originalWon, originalFailed, originalLost)
+	r.count(a, row)
+	if row == originalWon {
+		a.settle(true)
+		r.learn(a)
+		if a.err != nil {
+			a.payment.giveBack() // an answer
+		}
+		return true
+	}
+	if r.ctx.Err() != nil {
+		r.shut = true
+	} else if isPermanent(a.err) || isFinal(a.err) || !r.Retryable(r.ctx, a.err) {
+		a.payment.giveBack()
+		r.shut = true
+	}
+	return false
+}
+
+// hedge starts another attempt, if it may. failure is what brought it about; nil for the delay.
+func (r *race) hedge(failure error) (started bool) {
+	if r.shut || len(r.attempts) > r.MaxHedges || r.ctx.Err() != nil {
+		return false
+	}
+	now := instant.Now()
+	e := observe.Event{Kind: observe.Hedged, Attempt: len(r.attempts) + 1, Delay: now - r.attempts[len(r.attempts)-1].start, Err: failure}
+	paid, ok := r.Budget.pay(now)
+	if !ok {
+		r.shut = true
+		e.Reason = semconv.ResultBudgetExhausted
+		r.tell(e, true)
+		return false
+	}
+	defer func() {
+		if !started {
+			paid.giveBack()
+		}
+	}()
+	r.tell(e, true)
+	r.start(now, paid)
+	return true
+}
+
+// failures returns the error of a race that nobody won.
+func (r *race) failures() error {
+	if len(r.attempts) == 1 {
+		return r.attempts[0].err
+	}
+	errs := make([]error, len(r.attempts))
+	for i, a := range r.attempts {
+		errs[i] = a.err
+	}
+	return errors.Join(errs...)
+}
+
+// close ends the race, however it went: what still runs has lost.
+func (r *race) close() {
+	r.mu.Lock()
+	r.over = true
+	ended := r.ended
+	r.mu.Unlock()
+	for _, a := range r.attempts {
+		if !a.seen {
+			a.cancel(ErrHedgeLost)
+			r.count(a, originalLost)
+		}
+		a.settle(false) // the one that was kept stays kept
+	}
+	for _, a := range ended {
+		r.tellPanic(a)
+	}
+}
+
+// learn remembers how long the winner took, and for how long those had run that it overtook: else the slowest would never
+// be remembered.
+func (r *race) learn(winner *attempt) {
+	if r.latencies == nil {
+		return
+	}
+	now := instant.Now()
+	for _, a := range r.attempts {
+		if !a.seen || a == winner {
+			r.latencies.record(now, now-a.start, a == winner)
+		}
+	}
+}
+
+// count counts an attempt by the row that it would have as the first.
+func (r *race) count(a *attempt, row int) {
+	if a.number > 1 {
+		row += hedgeWon - originalWon
+	}
+	r.counts[row].Add(1)
+}
+
+// tellPanic tells of a panic, and where it began: the caller's goroutine has lost the trace, or is gone.
+func (r *race) tellPanic(a *attempt) {
+	if a.panics == nil {
+		return
+	}
+	r.tell(observe.Event{
+		Kind: observe.Hedged, Attempt: a.number, Reason: "panic",
+		Err: &panicError{value: a.panics, stack: a.stack},
+	}, false)
+}
+
+func (r *race) tell(e observe.Event, fnReturned bool) {
+	e.Policy, e.Name, e.Pipeline, e.Time = "hedge", r.name, call.Pipeline(r.ctx), time.Now()
+	call.Tell(r.ctx, r.observer, e, fnReturned)
+}
+
+// panicError is a panic on a goroutine of a hedge, as an event tells it.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string     { return fmt.Sprintf("panic: %v\n\n%s", e.value, e.stack) }
+func (e *panicError) ErrorType() string { return "panic" }
+
+func (e *panicError) Unwrap() error {
+	err, _ := e.value.(error)
+	return err
+}
