@@ -126,7 +126,7 @@ func (ow *owner) removeLocked(m *member) {
 	ow.members[m.at] = ow.members[last]
 	ow.members[m.at].at = m.at
 	ow.members[last] = nil
-	ow.members = ow.members[:last]
+	ow.members = shrunk(ow.members[:last])
 	m.gone = true
 }
 

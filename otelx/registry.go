@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"go.opentelemetry.io/otel"
@@ -30,6 +31,7 @@ type registry struct {
 	mu        sync.Mutex          // bookkeeping only: no policy, SDK or error handler is called under it
 	owners    map[ownerKey]*owner // guarded by mu
 	order     list.List           // of *owner, by creation; guarded by mu. At the SDK's limit those observed first win
+	peak      int                 // of len(owners) since it was made; guarded by mu
 	strayTold bool                // guarded by mu
 }
 
@@ -69,6 +71,7 @@ func (r *registry) attach(s observe.Source) *member {
 		ow = &owner{ownerKey: key}
 		ow.place = r.order.PushBack(ow)
 		r.owners[key] = ow
+		r.peak = max(r.peak, len(r.owners))
 	}
 	m := &member{registry: r, owner: ow, source: s, at: len(ow.members)}
 	ow.members = append(ow.members, m)
@@ -106,7 +109,23 @@ func (r *registry) retireLocked(m *member) {
 func (r *registry) forgetLocked(ow *owner) {
 	ow.forgotten = true
 	r.order.Remove(ow.place)
-	delete(r.owners, ownerKey{ow.policy, ow.name})
+	delete(r.owners, ow.ownerKey)
+	if n := len(r.owners); r.peak > roomy && n < r.peak/4 { // a map keeps the room it once needed
+		owners := make(map[ownerKey]*owner, n)
+		maps.Copy(owners, r.owners)
+		r.owners, r.peak = owners, n
+	}
+}
+
+// roomy is from how many elements on room that is no longer needed is given back.
+const roomy = 256
+
+// shrunk returns s, in less room if it needs little of what it has.
+func shrunk[T any](s []T) []T {
+	if cap(s) > roomy && len(s) < cap(s)/4 {
+		return append(make([]T, 0, 2*len(s)), s...)
+	}
+	return s
 }
 
 // collect is the callback. What goes wrong with one owner is reported and costs the others nothing.
@@ -125,7 +144,8 @@ func (r *registry) collect(_ context.Context, o metric.Observer) error {
 		r.observe(o, ow)
 	}
 	clear(r.owned)
-	r.owned = r.owned[:0]
+	r.owned = shrunk(r.owned)[:0]
+	r.members, r.values = shrunk(r.members), shrunk(r.values)
 	for name, i := range r.instruments.byName {
 		if i.observed >= nearLimit {
 			r.instruments.warn(name)
