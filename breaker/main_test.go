@@ -83,6 +83,7 @@ func (b *bed) refuses() bool           { return errors.Is(b.call(nil), ErrCircui
 func (b *bed) call(err error) error {
 	return b.Do(context.Background(), func(context.Context) error { return err })
 }
+
 func (b *bed) end(times int, err error) {
 	for range times {
 		_ = b.call(err)

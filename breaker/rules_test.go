@@ -37,7 +37,7 @@ func TestABreakerOpensAtTheCallThatMeetsARule(t *testing.T) {
 
 		{"the last calls", Config{Calls: 4, FailureRatio: .75}, "xxooxx_x", 7, reasonFailureRatio, .75, 4},
 		{"the last calls, fewer than MinCalls", Config{Calls: 4, MinCalls: 100}, "xxxx", 4, reasonFailureRatio, 1, 4},
-		{"the last calls forget the ones before", Config{Calls: 4, FailureRatio: .75}, "xxooxoxoxxoo", 0, "", 0, 0},
+		{"the last calls forget the ones before", Config{Calls: 4, FailureRatio: .75}, "xxooxxooxxoo", 0, "", 0, 0},
 		{"failures among the last calls", Config{Calls: 4, Failures: 3}, "xxooxooxxox", 11, reasonFailureCount, .75, 4},
 
 		{"a number of failures", Config{Failures: 3}, "oooooooooooooxooooooxoooooox", 28, reasonFailureCount, 3. / 28, 28},

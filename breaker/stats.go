@@ -61,7 +61,7 @@ func (b *Breaker) Stats() Stats {
 	case Open:
 		s.Until = b.clock.time(v.phase.end)
 	case HalfOpen:
-		if g.state == HalfOpen { // else it has only just become so
+		if !v.moved { // else nobody has probed yet
 			s.Probing = g.running.Len()
 		}
 	case Closed, ForcedClosed:
@@ -91,6 +91,7 @@ func (b *Breaker) InUse() bool { return b.State() != Closed }
 type view struct {
 	now      time.Duration
 	phase    phase
+	moved    bool                  // phase is not the generation's any more
 	spent    [states]time.Duration // in each state, the present stay included
 	wait     time.Duration         // of the latest opening
 	openings int
@@ -105,7 +106,7 @@ func (b *Breaker) lookLocked() view {
 			break
 		}
 		v.spent[v.phase.state] += next.since - v.phase.since
-		if v.phase = next; next.state == Open {
+		if v.phase, v.moved = next, true; next.state == Open {
 			v.wait = next.wait
 			v.openings++
 		}

@@ -89,7 +89,7 @@ func (w *Sliding) endOf(i int64) time.Duration {
 		return math.MaxInt64
 	}
 	age, _ := bits.Div64(hi, lo, buckets)
-	if end := w.origin + time.Duration(age); end >= w.origin { //nolint:gosec // an overflow is what this looks for
+	if end := w.origin + time.Duration(age); end >= w.origin { // else it has overflowed
 		return end
 	}
 	return math.MaxInt64
