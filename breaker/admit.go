@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/switchgear-go/switchgear/internal/call"
@@ -86,7 +87,7 @@ func (b *Breaker) rampLocked(g *generation, now time.Duration) bool {
 		return true
 	}
 	part := float64(now-g.since) / float64(g.ramp-g.since)
-	g.credit += firstShare + int(part*(wholeShare-firstShare))
+	g.credit += firstShare + int(math.Round(part*(wholeShare-firstShare)))
 	if g.credit < wholeShare {
 		return false
 	}
