@@ -219,8 +219,11 @@ func TestFallbackValue(t *testing.T) {
 	}
 
 	for name, do := range map[string]func(p Policy) error{
-		"a plain Do":            func(p Policy) error { return p.Do(t.Context(), func(context.Context) error { return failed }) },
-		"a Get of another type": func(p Policy) error { _, err := Get(t.Context(), p, func(context.Context) (string, error) { return "", failed }); return err },
+		"a plain Do": func(p Policy) error { return p.Do(t.Context(), func(context.Context) error { return failed }) },
+		"a Get of another type": func(p Policy) error {
+			_, err := Get(t.Context(), p, func(context.Context) (string, error) { return "", failed })
+			return err
+		},
 		"a plain Do inside a Get of its type": func(p Policy) error {
 			_, err := Get(t.Context(), PolicyFunc(direct), func(ctx context.Context) (int, error) {
 				return 1, p.Do(ctx, func(context.Context) error { return failed })
