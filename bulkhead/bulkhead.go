@@ -36,9 +36,9 @@ type Bulkhead struct {
 
 // leaf is what changes with every call, on one cache line. It leads nowhere, so that an observer may keep the counts.
 type leaf struct {
-	permits
-	counts [len(shadowCounts)]atomic.Int64
-	_      [64 - 8 - 8*len(shadowCounts)]byte
+	permits permits
+	counts  [len(shadowCounts)]atomic.Int64
+	_       [64 - 8 - 8*len(shadowCounts)]byte
 }
 
 // New returns a bulkhead that reports under name. It panics if cfg is not valid.
@@ -50,7 +50,7 @@ func New(name string, cfg Config) *Bulkhead {
 		cfg.Observer = otelx.Default()
 	}
 	b := &Bulkhead{leaf: &leaf{}, name: name, cfg: cfg, full: newRefusals(name, cfg), observer: cfg.Observer, max: cfg.Max}
-	b.add(cfg.Max)
+	b.permits.add(cfg.Max)
 	b.probe = b.attach()
 	return b
 }
@@ -105,12 +105,12 @@ func nothing() {}
 // Resize sets how many calls run at once. Raised, it lets waiting calls start; lowered, it lets the running ones finish and
 // starts none until fewer than n run. It panics unless n is one that Config.Max could have.
 func (b *Bulkhead) Resize(n int) {
-	if n < 1 || n > limit {
-		panic("bulkhead: Resize of " + b.name + ": n is " + strconv.Itoa(n) + ", must be from 1 to " + strconv.Itoa(limit))
+	if n < 1 || n > most {
+		panic("bulkhead: Resize of " + b.name + ": n is " + strconv.Itoa(n) + ", must be from 1 to " + strconv.Itoa(most))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.add(n - b.max)
+	b.permits.add(n - b.max)
 	b.max = n
 	b.handOverLocked()
 	b.queue.pace.restart()
@@ -130,7 +130,7 @@ func (b *Bulkhead) InUse() bool {
 
 // acquire takes a permit and reports whether it had to wait for one.
 func (b *Bulkhead) acquire(ctx context.Context) (waited bool, err error) {
-	if b.take() {
+	if b.permits.take() {
 		b.counts[acquired].Add(1)
 		return false, nil
 	}
@@ -146,14 +146,14 @@ func (b *Bulkhead) acquire(ctx context.Context) (waited bool, err error) {
 
 // pass lets a call run without a free permit, in shadow mode.
 func (b *Bulkhead) pass() {
-	if b.overdraw() > b.cfg.Queue {
+	if b.permits.overdraw() > b.cfg.Queue {
 		b.counts[wouldReject].Add(1)
 	}
 	b.counts[acquired].Add(1)
 }
 
 func (b *Bulkhead) release() {
-	if b.add(1) {
+	if b.permits.add(1) {
 		b.mu.Lock()
 		b.handOverLocked()
 		b.mu.Unlock()

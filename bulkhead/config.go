@@ -33,17 +33,17 @@ type Config struct {
 	Observer observe.Observer
 }
 
-// limit bounds Max and Queue: each has half of an atomic word.
-const limit = math.MaxInt32
+// most is the greatest Max and Queue: each has half of an atomic word.
+const most = math.MaxInt32
 
 // Validate returns an error that names each field with a value that is not allowed.
 func (c Config) Validate() error {
 	var faults []error
-	if c.Max < 1 || c.Max > limit {
-		faults = append(faults, fmt.Errorf("bulkhead: Max is %d, must be from 1 to %d", c.Max, limit))
+	if c.Max < 1 || c.Max > most {
+		faults = append(faults, fmt.Errorf("bulkhead: Max is %d, must be from 1 to %d", c.Max, most))
 	}
-	if c.Queue < 0 || c.Queue > limit {
-		faults = append(faults, fmt.Errorf("bulkhead: Queue is %d, must be from 0 (none) to %d", c.Queue, limit))
+	if c.Queue < 0 || c.Queue > most {
+		faults = append(faults, fmt.Errorf("bulkhead: Queue is %d, must be from 0 (none) to %d", c.Queue, most))
 	}
 	if c.MaxWait < 0 {
 		faults = append(faults, fmt.Errorf("bulkhead: MaxWait is %v, must be 0 (as long as the context allows) or more", c.MaxWait))

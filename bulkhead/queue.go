@@ -62,12 +62,19 @@ func (b *Bulkhead) wait(ctx context.Context) (waited bool, err error) {
 			return true, b.refuse(ctx, timedOut, b.full.expired)
 		}
 	}
+	// It holds a permit now, which goes on should the context have ended, or an observer panic.
+	kept := false
+	defer func() {
+		if !kept {
+			b.release()
+		}
+	}()
 	if ctx.Err() != nil {
-		b.release()
 		return true, b.canceled(ctx, start)
 	}
 	b.counts[acquired].Add(1)
 	b.record(ctx, waitAcquired, start)
+	kept = true
 	return true, nil
 }
 
@@ -79,7 +86,7 @@ func (b *Bulkhead) canceled(ctx context.Context, start time.Duration) error {
 
 // joinLocked enters the queue, unless a permit has come free or the queue is full.
 func (b *Bulkhead) joinLocked(now time.Duration) (c *waitingCall, took bool) {
-	took, waits := b.takeOrWait(b.cfg.Queue)
+	took, waits := b.permits.takeOrWait(b.cfg.Queue)
 	if !waits {
 		return nil, took
 	}
@@ -93,7 +100,7 @@ func (b *Bulkhead) joinLocked(now time.Duration) (c *waitingCall, took bool) {
 
 // handOverLocked gives free permits to those who wait. Whoever frees permits while somebody waits calls it.
 func (b *Bulkhead) handOverLocked() {
-	for b.queue.calls.Len() > 0 && b.handOver() {
+	for b.queue.calls.Len() > 0 && b.permits.handOver() {
 		b.queue.pace.handedOver(instant.Now())
 		c := b.queue.calls.Front().Value.(*waitingCall) //nolint:errcheck // nothing else is in it
 		b.removeLocked(c)

@@ -45,7 +45,7 @@ func (b *Bulkhead) Stats() Stats {
 func (b *Bulkhead) now() (limit, running, waits int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	word := b.word.Load()
+	word := b.permits.word.Load()
 	return b.max, b.max - free(word), waiting(word)
 }
 
