@@ -56,7 +56,7 @@ func TestAConfigMaySwitchAnythingOff(t *testing.T) {
 	for _, cfg := range []Config{
 		{}, {FailureRatio: -1, Jitter: -1, Growth: 1}, {Calls: 1, MinCalls: 100}, {Cooldown: time.Hour}, {FailureRatio: 1, Jitter: 1, SlowRatio: 1},
 	} {
-		assert.NoError(t, cfg.Validate())
+		require.NoError(t, cfg.Validate())
 		New("payments-api", cfg)
 	}
 }

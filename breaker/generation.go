@@ -33,6 +33,13 @@ type generation struct {
 	credit    int            // of the ramp-up
 }
 
+// closedSince returns a closed generation, for a breaker that begins or begins anew.
+func (b *Breaker) closedSince(since time.Duration) *generation {
+	g := &generation{state: Closed, since: since, end: never, luck: rand.Float64(), ramp: since}
+	b.admitFreely(g, false)
+	return g
+}
+
 // phase is what time can change of a generation. As a plain value it serves those who only look as well as those who move.
 type phase struct {
 	state State

@@ -68,13 +68,10 @@ func (m *model) config() Config {
 		Cooldown: second(m.cooldown), MaxCooldown: second(m.maxCooldown), Growth: float64(m.growth), Jitter: -1,
 		Probes: m.probes, ProbeSuccesses: m.probeSuccesses, ProbeTimeout: second(m.probeTimeout), Shadow: m.shadow,
 		TripOn: func(err error) (time.Duration, bool) {
-			switch err {
-			case errHint:
+			if errors.Is(err, errHint) {
 				return 3 * time.Second, true
-			case errHintOfNothing:
-				return 0, true
 			}
-			return time.Hour, false
+			return 0, errors.Is(err, errHintOfNothing)
 		},
 	}
 	if m.failureQuarters == 0 {
@@ -86,6 +83,7 @@ func (m *model) config() Config {
 var (
 	errHint          = errors.New("come back in 3s")
 	errHintOfNothing = errors.New("come back at your leisure")
+	errGivenUp       = errors.New("the caller has gone")
 )
 
 // pass lets one second pass.
@@ -170,7 +168,7 @@ func (m *model) admit() (*modelPermit, bool) {
 		}
 	}
 	p := &modelPermit{generation: m.generation, start: m.now}
-	if !(m.state == Closed || m.state == ForcedClosed || m.state == HalfOpen && len(m.running) < m.probes) {
+	if m.state == Open || m.state == ForcedOpen || m.state == HalfOpen && len(m.running) == m.probes {
 		if !m.shadow {
 			m.counts[fmt.Sprintf("%s %v %v", semconv.BreakerCalls, m.state, semconv.OutcomeRejected)]++
 			return nil, false
@@ -212,8 +210,6 @@ func (m *model) finish(p *modelPermit, outcome policy.Outcome, err error) {
 		reason := reasonProbeFailed
 		if hinted {
 			reason = reasonHint
-		} else {
-			hint = 0
 		}
 		m.tell(m.change(Open, reason, err, int(hint/time.Second), "0.00 0"))
 	case m.state == HalfOpen:
@@ -396,20 +392,23 @@ func (w *twin) done(t *rapid.T) {
 	i := rapid.IntRange(0, len(w.permits)-1).Draw(t, "which")
 	p := w.permits[i]
 	w.permits = append(w.permits[:i:i], w.permits[i+1:]...)
-	outcome, err := policy.Success, rapid.SampledFrom([]error{
-		nil, errDown, policy.Healthy(errDown), policy.ErrRejected, context.Canceled, errHint, errHintOfNothing,
+	r := rapid.SampledFrom([]struct {
+		err     error
+		outcome policy.Outcome
+	}{
+		{nil, policy.Success},
+		{policy.Healthy(errDown), policy.Success},
+		{errDown, policy.Failure},
+		{errHint, policy.Failure},
+		{errHintOfNothing, policy.Failure},
+		{policy.ErrRejected, policy.Ignored},
+		{errGivenUp, policy.Ignored},
 	}).Draw(t, "result")
-	switch err {
-	case errDown, errHint, errHintOfNothing:
-		outcome = policy.Failure
-	case policy.ErrRejected:
-		outcome = policy.Ignored
-	case context.Canceled:
+	if r.err == errGivenUp { //nolint:errorlint // this very one
 		p.cancel()
-		outcome = policy.Ignored
 	}
-	p.permit.Done(err)
-	w.model.finish(p.model, outcome, err)
+	p.permit.Done(r.err)
+	w.model.finish(p.model, r.outcome, r.err)
 	p.permit.Done(errDown) // once is enough
 	p.cancel()
 }

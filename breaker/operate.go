@@ -1,10 +1,6 @@
 package breaker
 
-import (
-	"context"
-	"math/rand/v2"
-	"time"
-)
+import "context"
 
 // Trip opens a closed or half-open breaker, which then recovers as from any opening. In other states it does nothing.
 func (b *Breaker) Trip() {
@@ -60,11 +56,4 @@ func (b *Breaker) operate(to State, from ...State) {
 // presentLocked returns the generation of now, once time has had its say.
 func (b *Breaker) presentLocked() *generation {
 	return b.passLocked(context.Background(), b.clock.now())
-}
-
-// closedSince returns a closed generation, for a breaker that begins or begins anew.
-func (b *Breaker) closedSince(since time.Duration) *generation {
-	g := &generation{state: Closed, since: since, end: never, luck: rand.Float64(), ramp: since}
-	b.admitFreely(g, false)
-	return g
 }

@@ -22,7 +22,7 @@ func reported(t *testing.T, s observe.Source) []string {
 	require.True(t, s.Live(v))
 	var rows []string
 	for i, r := range s.Rows {
-		n := int64(0)
+		var n int64
 		if i < len(s.Counts) {
 			n = s.Counts[i].Load()
 		} else {

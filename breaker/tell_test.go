@@ -106,7 +106,7 @@ func TestChangesAreToldInOrderHoweverManyMakeThem(t *testing.T) {
 		runtime.Gosched()
 		inside.Add(-1)
 	}
-	b.Breaker.config.Observer = observe.Func(func(ctx context.Context, e observe.Event) {
+	b.config.Observer = observe.Func(func(ctx context.Context, e observe.Event) {
 		if e.Kind == observe.StateChange { // refusals are told by whom they concern, at any time
 			b.Observe(ctx, e)
 		}
