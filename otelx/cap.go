@@ -29,14 +29,13 @@ func roomFor(ctx context.Context, span trace.Span, e *observe.Event) bool {
 // nodeOf returns the node in which the events on span are counted: the outermost call that was started under span, so that
 // the pipelines nested in it share its count; where none was, the innermost.
 func nodeOf(ctx context.Context, span trace.SpanContext) *call.Node {
-	n := call.NodeOf(ctx)
-	if n == nil || !startedUnder(n, span) {
-		return n
+	counts := call.NodeOf(ctx)
+	for n := counts; n != nil; n = n.Outer() {
+		if startedUnder(n, span) {
+			counts = n
+		}
 	}
-	for outer := n.Outer(); outer != nil && startedUnder(outer, span); outer = outer.Outer() {
-		n = outer
-	}
-	return n
+	return counts
 }
 
 func startedUnder(n *call.Node, span trace.SpanContext) bool {

@@ -272,6 +272,17 @@ func TestACallAddsAtMost32EventsToASpan(t *testing.T) {
 			})
 		}))
 	})
+	t.Run("nested calls share it also from within another span", func(t *testing.T) {
+		assert.Equal(t, []int{0, 32}, run(func(ctx context.Context, tracer trace.Tracer) {
+			caller := trace.SpanFromContext(ctx)
+			do(ctx, func(ctx context.Context) {
+				inner, span := tracer.Start(ctx, "between")
+				do(inner, func(ctx context.Context) { flood(trace.ContextWithSpan(ctx, caller)) })
+				span.End()
+				flood(ctx)
+			})
+		}))
+	})
 	t.Run("a retry alone", func(t *testing.T) {
 		assert.Equal(t, []int{33}, run(func(ctx context.Context, _ trace.Tracer) {
 			for n := 2; n <= 100; n++ {

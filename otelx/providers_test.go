@@ -146,7 +146,54 @@ func TestWithoutAnSDKNothingGrows(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
 	}
-	makeAndDrop(t, otelx.Default(), func() {})
+	reports := handled(t)
+	o := otelx.Default()
+	makeAndDrop(t, o, func() {})
+	for n := range 3000 {
+		o.Attach(observe.Source{Policy: "bulkhead", Name: fmt.Sprint(n), Durations: deviceDurations}).Record(context.Background(), 0, time.Second)
+	}
+	assert.Empty(t, reports())
+}
+
+func TestRoomForManyPoliciesIsGivenBack(t *testing.T) {
+	for _, name := range []func(n int) string{
+		func(n int) string { return fmt.Sprint("p", n) },
+		func(int) string { return "all the same" },
+	} {
+		reader := sdkmetric.NewManualReader()
+		o := otelx.New(otelx.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithView(
+			func(i sdkmetric.Instrument) (sdkmetric.Stream, bool) { // the SDK's own memory stays out of it
+				return sdkmetric.Stream{Name: i.Name, Aggregation: sdkmetric.AggregationDrop{}}, i.Name != "switchgear.retry.calls"
+			},
+		))))
+		heap := func() uint64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		manual(o, "kept")
+		manual(o, name(0))
+		readings(t, reader)
+		before := heap()
+		func() {
+			var drops []func()
+			for n := range 50_000 {
+				_, drop := manual(o, name(n))
+				drops = append(drops, drop)
+			}
+			readings(t, reader)
+			for _, drop := range drops {
+				drop()
+			}
+		}()
+		for range 3 {
+			readings(t, reader)
+		}
+		after := heap()
+		assert.LessOrEqual(t, after, before+1<<18, "before %d", before)
+		runtime.KeepAlive(o)
+	}
 }
 
 func TestPoliciesMadeAndDroppedLeaveNoMemoryAndNoSeries(t *testing.T) {
@@ -294,6 +341,20 @@ func TestPoliciesMadeFirstWinAtTheSDKsLimitAndItIsReportedOnce(t *testing.T) {
 	require.Len(t, reports(), 1)
 	assert.Contains(t, reports()[0], "switchgear.bulkhead.calls")
 	assert.Contains(t, reports()[0], "WithCardinalityLimit")
+}
+
+func TestRowsInAnotherOrderAreTheSameRows(t *testing.T) {
+	reports := handled(t)
+	o, reader := observed()
+	for range 1000 {
+		for _, rows := range [][]observe.Row{deviceRows[:2], {deviceRows[rejected], deviceRows[acquired]}} {
+			counts := make([]atomic.Int64, 2)
+			counts[1].Add(1)
+			o.Attach(observe.Source{Policy: "bulkhead", Name: "db", Rows: rows, Counts: counts})
+		}
+	}
+	assert.Equal(t, map[string]float64{callsOf("db", "acquired"): 1000, callsOf("db", "rejected"): 1000}, readings(t, reader))
+	assert.Empty(t, reports(), "two series")
 }
 
 func TestAHistogramNearTheSDKsLimitIsReportedOnce(t *testing.T) {

@@ -137,7 +137,7 @@ func (r *registry) collect(_ context.Context, o metric.Observer) error {
 	}
 	r.mu.Lock()
 	for e := r.order.Front(); e != nil; e = e.Next() {
-		r.owned = append(r.owned, e.Value.(*owner)) //nolint:errcheck // nothing else is in it
+		r.owned = append(r.owned, e.Value.(*owner))
 	}
 	r.mu.Unlock()
 	for _, ow := range r.owned {

@@ -35,7 +35,7 @@ func (t *tracing) Start(ctx context.Context, pipeline string, attempt int) (cont
 	return &spanned{call.Node{Context: inner, Pipeline: pipeline}}, func(err error) {
 		if err != nil && errtree.Sort(err) != errtree.Healthy {
 			span.SetAttributes(attribute.String(semconv.ErrorType, errtree.Type(err)))
-			if inner.Err() != context.Canceled { //nolint:errorlint // Err returns exactly this
+			if inner.Err() != context.Canceled {
 				span.SetStatus(codes.Error, err.Error())
 			}
 		}

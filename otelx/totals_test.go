@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -104,11 +105,28 @@ func TestTotalsContinueInAPolicyThatIsMadeAgain(t *testing.T) {
 			for range between {
 				assert.Equal(t, c.again, readings(t, c)[callsOf("db", "acquired")])
 			}
-			d, _ = manual(c, "db")
+			d, drop = manual(c, "db")
 			d.counts[acquired].Add(1)
 			assert.Equal(t, c.want, readings(t, c)[callsOf("db", "acquired")], "%d collections between", between)
+			drop()
+			assert.Contains(t, readings(t, c), callsOf("db", "acquired"), "once more for this one too")
+			assert.Empty(t, readings(t, c))
 		}
 	}
+}
+
+func TestACurrentValueThatIsCountedLeavesWithItsPolicy(t *testing.T) {
+	o, reader := observed()
+	counts := make([]atomic.Int64, 1)
+	s := observe.Source{Policy: "pipeline", Name: "p", Rows: []observe.Row{{Metric: "switchgear.pipeline.active"}}, Counts: counts}
+	probe := o.Attach(s)
+	counts[0].Add(1) // a call that panicked on its way, say
+	assert.Equal(t, map[string]float64{"pipeline.active{pipeline.name=p}": 1}, readings(t, reader))
+	probe.Detach()
+	assert.Empty(t, readings(t, reader))
+	s.Counts = make([]atomic.Int64, 1)
+	o.Attach(s)
+	assert.Equal(t, map[string]float64{"pipeline.active{pipeline.name=p}": 0}, readings(t, reader))
 }
 
 func TestAPolicyThatNoCollectionSawLeavesAtOnce(t *testing.T) {
@@ -181,6 +199,23 @@ func TestAPolicyThatPanicsKeepsItsTotalsAndHurtsNoOther(t *testing.T) {
 	got = readings(t, reader)
 	assert.EqualValues(t, 0, got[callsOf("bad", "acquired")], "nothing is counted twice")
 	assert.EqualValues(t, 0, got[timeOf("bad")])
+}
+
+func TestAPanicOfTheSDKHurtsNoOther(t *testing.T) {
+	reports := handled(t)
+	reader := sdkmetric.NewManualReader()
+	o := otelx.New(otelx.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithView(
+		sdkmetric.NewView(sdkmetric.Instrument{Name: "*"}, sdkmetric.Stream{AttributeFilter: func(kv attribute.KeyValue) bool {
+			if kv.Value.AsString() == "bad" {
+				panic("bad view")
+			}
+			return true
+		}}),
+	))))
+	manual(o, "bad")
+	manual(o, "good")
+	assert.Len(t, readings(t, reader), 4)
+	assert.Equal(t, []string{`otelx: metrics of bulkhead "bad": panic: bad view`}, reports())
 }
 
 // gone collects garbage until what a test has dropped is no longer reported.
