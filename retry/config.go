@@ -25,9 +25,9 @@ type Config struct {
 	MaxElapsed time.Duration
 
 	// BackOff makes the source of one call's waits, on the call's first failure. It must return a new value each time:
-	// backoffs keep state and are not safe to share. A negative wait, such as [backoff.Stop], ends the retrying. After a
-	// wait that an error asked for the backoff is Reset, which also restarts the count of [backoff.WithMaxRetries]:
-	// Attempts is the limit that always holds. If nil, FullJitter(50ms, 5s).
+	// backoffs keep state and are not safe to share. A negative wait, such as [backoff.Stop], ends the retrying. After
+	// waits that errors asked for the backoff is Reset, and [backoff.WithMaxRetries] counts from the start again: Attempts is
+	// the limit that always holds. If nil, FullJitter(50ms, 5s).
 	//
 	// A [backoff.ExponentialBackOff] stops by itself after 15 minutes, unless its MaxElapsedTime is set to 0.
 	BackOff func() backoff.BackOff

@@ -22,15 +22,15 @@ type retried struct {
 	fn    policy.Func
 	start time.Duration // of the call
 
-	attempt int // the last one that began
-	backoff backoff.BackOff
-	hinted  bool // an error set the last wait: the backoff has to start again
-	payment payment
-	waiting bool  // what was paid for has not begun
-	last    error // the last real failure; the last refusal while there is none
-	real    bool  // last is a real failure
-	waited  time.Duration
-	result  int // the row that the call counts in
+	attempt  int // the last one that began
+	backoff  backoff.BackOff
+	replaced bool // a hint took the place of the last wait: the backoff has to start again
+	payment  payment
+	waiting  bool  // what was paid for has not begun
+	last     error // the last real failure; the last refusal while there is none
+	real     bool  // last is a real failure
+	waited   time.Duration
+	result   int // the row that the call counts in
 }
 
 func (r *boundRetry) failed(ctx context.Context, start call.Instant, fn policy.Func, err error) error {
@@ -125,24 +125,22 @@ func (c *retried) decide(err error) (wait time.Duration, final error) {
 
 // nextWait returns the wait before the next attempt, below 0 for none, and whether err asked for it.
 func (c *retried) nextWait(err error) (wait time.Duration, hinted bool) {
-	if c.backoff == nil {
+	hint, refusal := hintOf(err)
+	replaced := hint > 0 && !refusal
+	switch {
+	case c.backoff == nil:
 		if c.backoff = c.BackOff(); c.backoff == nil {
 			panic("retry: " + c.name + ": BackOff returned nil")
 		}
 		c.backoff.Reset()
-	} else if c.hinted {
+	case c.replaced && !replaced:
 		c.backoff.Reset()
 	}
-	c.hinted = false
-	// Asked even where a hint takes its place, since it may count and stop.
-	if wait = c.backoff.NextBackOff(); wait < 0 {
+	c.replaced = replaced
+	wait = c.backoff.NextBackOff() // asked even where a hint takes its place, since it may count, and stop
+	if wait < 0 || hint <= 0 || refusal && hint <= wait {
 		return wait, false
 	}
-	hint, refusal := hintOf(err)
-	if hint <= 0 || refusal && hint <= wait {
-		return wait, false
-	}
-	c.hinted = true
 	return hint, true
 }
 

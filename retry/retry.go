@@ -148,11 +148,11 @@ func (r *boundRetry) first(ctx context.Context, fn policy.Func) error {
 	if !r.Nested && r.spanner == nil {
 		return fn(ctx)
 	}
-	if outer := call.AttemptOf(ctx); outer != nil {
-		if !r.Nested && outer.Retry {
+	if insideRetry(ctx) {
+		if !r.Nested {
 			return fn(ctx) // stands aside: the attempt is the outer retry's, and so is its span
 		}
-		ctx = &call.Attempt{Context: ctx, Number: 1, Start: call.Start(ctx), Retry: outer.Retry}
+		ctx = &call.Attempt{Context: ctx, Number: 1, Start: call.Start(ctx), Retry: true}
 	}
 	return traced(ctx, r.spanner, 1, fn)
 }
