@@ -135,9 +135,8 @@ func (b *Bulkhead) removeLocked(c *waitingCall) {
 // hopelessLocked reports whether a call that joined now could not start before its deadline, by the pace of the queue, even
 // if the next permit came free at once.
 func (b *Bulkhead) hopelessLocked(now, deadline time.Duration) bool {
-	ahead := b.queue.calls.Len()
 	mean, known := b.queue.pace.mean(b.max)
-	return ahead > 0 && known && float64(ahead)*float64(mean) >= float64(deadline-now)
+	return known && float64(b.queue.calls.Len())*float64(mean) >= float64(deadline-now)
 }
 
 // pace is how fast permits are handed over. It is measured only while somebody waits, and forgotten when nobody does: else a

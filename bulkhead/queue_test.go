@@ -258,6 +258,21 @@ func TestAnEntryThatCannotBeServedBeforeItsDeadlineIsRefusedAtOnce(t *testing.T)
 	})
 }
 
+func TestThePaceUnderAnotherMaxIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := quiet(Config{Max: 1, Queue: 100})
+		calls := busy(t.Context(), b, 8, time.Second)
+		time.Sleep(3 * time.Second)
+		synctest.Wait() // one runs, four wait
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		assert.ErrorIs(t, b.Do(ctx, func(context.Context) error { return nil }), ErrFull)
+		b.Resize(3)
+		assert.NoError(t, b.Do(ctx, func(context.Context) error { return nil }))
+		results(calls)
+	})
+}
+
 func TestABurstIsNoPace(t *testing.T) {
 	var p pace
 	p.last = 0
