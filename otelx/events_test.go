@@ -301,7 +301,7 @@ func TestErrorsNeverAddASeries(t *testing.T) {
 		_ = p.Do(context.Background(), func(context.Context) error { return typed(fmt.Sprint("type", n)) })
 	}
 	got := readings(t, reader)
-	assert.EqualValues(t, 2000, got["pipeline.duration{error.type=_OTHER,call.outcome=failure,pipeline.name=p}"])
+	equal(t, 2000, got["pipeline.duration{error.type=_OTHER,call.outcome=failure,pipeline.name=p}"])
 	assert.Len(t, got, 2)
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -171,4 +172,10 @@ func inOwnProcess(t *testing.T) bool {
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "--- PASS: "+t.Name())
 	return false
+}
+
+// equal asserts that a reading is want.
+func equal(t *testing.T, want, got float64, msg ...any) {
+	t.Helper()
+	assert.InDelta(t, want, got, 0, msg...)
 }

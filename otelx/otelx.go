@@ -23,7 +23,6 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/log"
-	logglobal "go.opentelemetry.io/otel/log/global"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/switchgear-go/switchgear/policy/observe"
@@ -54,7 +53,7 @@ func New(opts ...Option) observe.Observer {
 		cfg.tracers = otel.GetTracerProvider()
 	}
 	if cfg.loggers == nil {
-		cfg.loggers = logglobal.GetLoggerProvider()
+		cfg.loggers = otel.GetLoggerProvider()
 	}
 	o := &observer{registry: newRegistry(cfg.meters.Meter(ScopeName)), events: cfg.events, transitions: cfg.transitions}
 	if cfg.events&LogEvents != 0 {

@@ -65,7 +65,7 @@ func TestEveryMetricOfTheTableIsMadeAsItSays(t *testing.T) {
 		case metricdata.Sum[float64]:
 			assert.True(t, want.Seconds, want.Name)
 			assert.Equal(t, want.Instrument == semconv.ObservableCounter, data.IsMonotonic, want.Name)
-			assert.EqualValues(t, 1.5, data.DataPoints[0].Value, want.Name)
+			assert.InDelta(t, 1.5, data.DataPoints[0].Value, 0, want.Name)
 			for _, kv := range data.DataPoints[0].Attributes.ToSlice() {
 				keys[string(kv.Key)] = kv.Value.AsString()
 			}
@@ -111,12 +111,12 @@ func TestPoliciesMadeBeforeTheProviderReportToItToo(t *testing.T) {
 	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
 	wg.Wait()
 	got := readings(t, reader)
-	assert.EqualValues(t, calls, got[callsOf("db", "acquired")])
-	assert.EqualValues(t, 1, got[usageOf("db")])
+	equal(t, calls, got[callsOf("db", "acquired")])
+	equal(t, 1, got[usageOf("db")])
 
 	require.True(t, probe.Enabled(context.Background()))
 	probe.Record(context.Background(), 1, time.Second)
-	assert.EqualValues(t, 1, readings(t, reader)["bulkhead.wait.duration{acquire.result=timeout,policy.name=db}"])
+	equal(t, 1, readings(t, reader)["bulkhead.wait.duration{acquire.result=timeout,policy.name=db}"])
 	runtime.KeepAlive(d)
 }
 

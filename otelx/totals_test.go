@@ -43,14 +43,14 @@ func TestPoliciesNamedAlikeAreSummed(t *testing.T) {
 	a.running.Store(1)
 	b.running.Store(1)
 	got := readings(t, reader)
-	assert.EqualValues(t, 7, got[callsOf("db", "acquired")])
-	assert.EqualValues(t, 2, got[usageOf("db")])
+	equal(t, 7, got[callsOf("db", "acquired")])
+	equal(t, 2, got[usageOf("db")])
 
 	a.counts[acquired].Add(1)
 	dropA()
 	got = readings(t, reader)
-	assert.EqualValues(t, 8, got[callsOf("db", "acquired")], "the total stays")
-	assert.EqualValues(t, 1, got[usageOf("db")], "the current value has left")
+	equal(t, 8, got[callsOf("db", "acquired")], "the total stays")
+	equal(t, 1, got[usageOf("db")], "the current value has left")
 }
 
 func TestPoliciesOfOneNameMayDifferInTheirRows(t *testing.T) {
@@ -62,8 +62,8 @@ func TestPoliciesOfOneNameMayDifferInTheirRows(t *testing.T) {
 		Live: func(v []int64) bool { v[0], v[1] = 5, 6; return true },
 	})
 	got := readings(t, reader)
-	assert.EqualValues(t, 7, got[callsOf("db", "acquired")])
-	assert.EqualValues(t, 5, got["bulkhead.would_reject{policy.name=db}"])
+	equal(t, 7, got[callsOf("db", "acquired")])
+	equal(t, 5, got["bulkhead.would_reject{policy.name=db}"])
 	assert.Len(t, got, 5)
 }
 
@@ -79,8 +79,8 @@ func TestTotalsOfALastPolicyAreReportedOnceMoreAndForgotten(t *testing.T) {
 	drop()
 
 	got := readings(t, reader)
-	assert.EqualValues(t, 3, got[callsOf("db", "acquired")])
-	assert.EqualValues(t, 1, got[timeOf("db")], "what the clock decides stays as it was last read")
+	equal(t, 3, got[callsOf("db", "acquired")])
+	equal(t, 1, got[timeOf("db")], "what the clock decides stays as it was last read")
 	assert.NotContains(t, got, usageOf("db"))
 	got = readings(t, reader)
 	for key := range got {
@@ -100,14 +100,14 @@ func TestTotalsContinueInAPolicyThatIsMadeAgain(t *testing.T) {
 		}{{cumulative, reader, 5, 6}, {deltas, deltaReader, 0, 1}} {
 			d, drop := manual(c, "db")
 			d.counts[acquired].Add(5)
-			assert.EqualValues(t, 5, readings(t, c)[callsOf("db", "acquired")])
+			equal(t, 5, readings(t, c)[callsOf("db", "acquired")])
 			drop()
 			for range between {
-				assert.Equal(t, c.again, readings(t, c)[callsOf("db", "acquired")])
+				equal(t, c.again, readings(t, c)[callsOf("db", "acquired")])
 			}
 			d, drop = manual(c, "db")
 			d.counts[acquired].Add(1)
-			assert.Equal(t, c.want, readings(t, c)[callsOf("db", "acquired")], "%d collections between", between)
+			equal(t, c.want, readings(t, c)[callsOf("db", "acquired")], "%d collections between", between)
 			drop()
 			assert.Contains(t, readings(t, c), callsOf("db", "acquired"), "once more for this one too")
 			assert.Empty(t, readings(t, c))
@@ -143,23 +143,23 @@ func TestATotalOfTwoPoliciesSurvivesOneEvenIfNoCollectionSawIt(t *testing.T) {
 	manual(o, "db")
 	d.counts[acquired].Add(5)
 	drop()
-	assert.EqualValues(t, 5, readings(t, reader)[callsOf("db", "acquired")])
+	equal(t, 5, readings(t, reader)[callsOf("db", "acquired")])
 }
 
 func TestATotalNeverFalls(t *testing.T) {
 	o, reader := observed()
 	d, drop := manual(o, "db")
 	d.openTime.Store(int64(10 * time.Second))
-	assert.EqualValues(t, 10, readings(t, reader)[timeOf("db")])
+	equal(t, 10, readings(t, reader)[timeOf("db")])
 	d.openTime.Store(int64(4 * time.Second)) // a clock that is moved back
-	assert.EqualValues(t, 10, readings(t, reader)[timeOf("db")])
+	equal(t, 10, readings(t, reader)[timeOf("db")])
 	d.openTime.Store(observe.None)
-	assert.EqualValues(t, 10, readings(t, reader)[timeOf("db")])
+	equal(t, 10, readings(t, reader)[timeOf("db")])
 	drop()
-	assert.EqualValues(t, 10, readings(t, reader)[timeOf("db")])
+	equal(t, 10, readings(t, reader)[timeOf("db")])
 	d, _ = manual(o, "db")
 	d.openTime.Store(int64(time.Second))
-	assert.EqualValues(t, 11, readings(t, reader)[timeOf("db")])
+	equal(t, 11, readings(t, reader)[timeOf("db")])
 }
 
 func TestARowThatIsNoneIsNotReported(t *testing.T) {
@@ -188,17 +188,17 @@ func TestAPolicyThatPanicsKeepsItsTotalsAndHurtsNoOther(t *testing.T) {
 	d.counts[acquired].Add(1)
 	good.counts[acquired].Add(2)
 	got := readings(t, reader)
-	assert.EqualValues(t, 2, got[callsOf("good", "acquired")])
-	assert.EqualValues(t, 1, got[callsOf("bad", "acquired")])
-	assert.EqualValues(t, 0, got[timeOf("bad")])
+	equal(t, 2, got[callsOf("good", "acquired")])
+	equal(t, 1, got[callsOf("bad", "acquired")])
+	equal(t, 0, got[timeOf("bad")])
 	assert.NotContains(t, got, usageOf("bad"))
 	require.Len(t, reports(), 1)
 	assert.Contains(t, reports()[0], `bulkhead "bad": panic: device broken`)
 
 	d.broken.Store(false)
 	got = readings(t, reader)
-	assert.EqualValues(t, 0, got[callsOf("bad", "acquired")], "nothing is counted twice")
-	assert.EqualValues(t, 0, got[timeOf("bad")])
+	equal(t, 0, got[callsOf("bad", "acquired")], "nothing is counted twice")
+	equal(t, 0, got[timeOf("bad")])
 }
 
 func TestAPanicOfTheSDKHurtsNoOther(t *testing.T) {
@@ -270,9 +270,9 @@ func TestTwoReadersCountTheSame(t *testing.T) {
 		d.counts[acquired].Add(3)
 		d.openTime.Add(int64(time.Second))
 		c, del := readings(t, cumulative), readings(t, deltas)
-		assert.Equal(t, want.sum, c[callsOf("db", "acquired")], "step %d", step)
-		assert.Equal(t, want.delta, del[callsOf("db", "acquired")], "step %d", step)
-		assert.Equal(t, 1., del[timeOf("db")], "step %d", step)
+		equal(t, want.sum, c[callsOf("db", "acquired")], "step %d", step)
+		equal(t, want.delta, del[callsOf("db", "acquired")], "step %d", step)
+		equal(t, 1., del[timeOf("db")], "step %d", step)
 	}
 }
 
@@ -317,6 +317,6 @@ func TestPoliciesComeAndGoWhileMetricsAreCollected(t *testing.T) {
 		}
 	}
 	check()
-	assert.EqualValues(t, makers*rounds+makers*17, last)
-	assert.Equal(t, last, lastDelta)
+	equal(t, makers*rounds+makers*17, last)
+	equal(t, last, lastDelta)
 }
