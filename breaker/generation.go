@@ -109,16 +109,13 @@ const (
 // move is a change of state.
 type move struct {
 	to     State
-	at     time.Duration
+	at     time.Duration // what happens now is stamped with a reading made under the lock, so that stays never overlap
 	reason string
 	cause  error         // the failure that brought it
 	wait   time.Duration // to Open: how long; 0 for the wait that was drawn
 	ratio  float64       // what a rule judged
 	calls  int
 }
-
-// stampLocked returns the instant of a change that happens now. It is read under the lock, so that stays never overlap.
-func (b *Breaker) stampLocked() time.Duration { return max(b.clock.now(), b.current.Load().since) }
 
 // moveLocked begins the generation that m leads to, and queues what is to be told of it.
 func (b *Breaker) moveLocked(ctx context.Context, m move) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -549,7 +550,14 @@ func TestABreakerAgreesWithItsModel(t *testing.T) {
 	rapid.Check(t, modelAgrees)
 }
 
-func FuzzABreakerAgreesWithItsModel(f *testing.F) { f.Fuzz(rapid.MakeFuzz(modelAgrees)) }
+func FuzzABreakerAgreesWithItsModel(f *testing.F) {
+	for seed := range byte(8) {
+		data := make([]byte, 1<<14)
+		_, _ = rand.NewChaCha8([32]byte{seed}).Read(data)
+		f.Add(data)
+	}
+	f.Fuzz(rapid.MakeFuzz(modelAgrees))
+}
 
 func modelAgrees(t *rapid.T) {
 	w := drawTwin(t)

@@ -31,9 +31,9 @@ func (b *Breaker) Reset() {
 	defer b.mu.Unlock()
 	g := b.presentLocked()
 	if g.state != Closed {
-		b.moveLocked(context.Background(), move{to: Closed, at: b.stampLocked(), reason: reasonManual})
+		b.moveLocked(context.Background(), move{to: Closed, at: b.clock.now(), reason: reasonManual})
 	} else {
-		b.clearLocked(b.stampLocked())
+		b.clearLocked(b.clock.now())
 		b.current.Store(b.closedSince(g.since)) // no change to tell, but running calls are of another generation
 	}
 	b.openings = 0
@@ -47,7 +47,7 @@ func (b *Breaker) operate(to State, from ...State) {
 	g := b.presentLocked()
 	for _, s := range from {
 		if g.state == s {
-			b.moveLocked(context.Background(), move{to: to, at: b.stampLocked(), reason: reasonManual})
+			b.moveLocked(context.Background(), move{to: to, at: b.clock.now(), reason: reasonManual})
 			return
 		}
 	}

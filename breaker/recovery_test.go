@@ -697,12 +697,32 @@ func TestAClockThatStepsBackStandsStill(t *testing.T) {
 	assert.Equal(t, Open, b.State())
 	assert.Equal(t, start.Add(time.Hour), b.Stats().Since)
 	assert.Zero(t, b.Stats().OpenFor)
+	b.at(time.Hour + 3*time.Second)
+	assert.Equal(t, 3*time.Second, b.Stats().OpenFor)
+	b.at(time.Hour + 2*time.Second)
+	assert.Equal(t, 3*time.Second, b.Stats().OpenFor)
 	b.at(time.Hour + 5*time.Second)
+	assert.Equal(t, HalfOpen, b.State())
+	b.at(time.Hour)
+	assert.Equal(t, HalfOpen, b.State())
 	probe := b.allow(t)
 	b.at(0)
 	probe.Done(nil)
 	assert.Equal(t, Closed, b.State())
 	assert.Equal(t, 5*time.Second, b.Stats().OpenFor)
+}
+
+func TestAnAdmissionThatReadTheClockBeforeTheStateBeganCountsFromThere(t *testing.T) {
+	b := newBed(Config{ProbeTimeout: 30 * time.Second})
+	b.Trip()
+	b.at(4 * time.Second)
+	b.Probe()
+	_, err := b.admit(context.Background(), 3*time.Second)
+	require.NoError(t, err)
+	b.at(34*time.Second - 1)
+	assert.Equal(t, HalfOpen, b.State())
+	b.at(34 * time.Second)
+	assert.Equal(t, Open, b.State())
 }
 
 func TestWithoutAClockTimeIsTheProcesss(t *testing.T) {

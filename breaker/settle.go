@@ -51,7 +51,6 @@ func (b *Breaker) record(ctx context.Context, p *permit, r *result, now time.Dur
 		b.counts[table.late].Add(1)
 		return
 	}
-	now = max(now, g.since)
 	b.counts[table.calls[g.state][r.outcome]].Add(1)
 	slow := false
 	if p.run != nil {
@@ -94,13 +93,13 @@ func (b *Breaker) probedLocked(ctx context.Context, g *generation, r *result, fa
 		return
 	}
 	if g.successes++; g.successes >= b.config.ProbeSuccesses {
-		b.moveLocked(ctx, move{to: Closed, at: b.stampLocked(), reason: reasonProbeSucceeded})
+		b.moveLocked(ctx, move{to: Closed, at: b.clock.now(), reason: reasonProbeSucceeded})
 	}
 }
 
 // tripLocked opens the breaker now.
 func (b *Breaker) tripLocked(ctx context.Context, m move) {
-	m.to, m.at = Open, b.stampLocked()
+	m.to, m.at = Open, b.clock.now()
 	b.moveLocked(ctx, m)
 }
 

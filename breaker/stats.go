@@ -99,7 +99,7 @@ type view struct {
 
 // lookLocked follows time without changing anything.
 func (b *Breaker) lookLocked() view {
-	v := view{now: b.stampLocked(), phase: b.phaseLocked(), spent: b.spent, wait: b.lastWait, openings: b.openings}
+	v := view{now: b.clock.now(), phase: b.phaseLocked(), spent: b.spent, wait: b.lastWait, openings: b.openings}
 	for {
 		next, moved := v.phase.next(v.now)
 		if !moved {

@@ -81,6 +81,7 @@ func TestChangesThatAnObserverMakesAreToldAfterItReturns(t *testing.T) {
 		case "forced_open":
 			b.ForceClosed()
 			b.Reset()
+			b.tell(true) // as one does who has found telling owed, and comes too late
 		}
 		depth--
 	}
