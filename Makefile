@@ -2,8 +2,8 @@
 MODULES := . examples
 GO ?= go
 
-.PHONY: all test lint race tidy generate examples demo fuzz tools
-all: test lint tidy race examples
+.PHONY: all test lint race tidy generate generated examples demo fuzz tools
+all: test lint tidy generated race examples
 
 test:
 	$(GO) test ./...
@@ -20,6 +20,14 @@ lint: tools
 
 tidy:
 	@set -e; for m in $(MODULES) tools; do echo "tidy $$m"; $(GO) -C $$m mod tidy -diff; done
+
+# What comes from the registry of telemetry, otelx/registry: constants, tables, the tables of docs/telemetry.md.
+generate:
+	$(GO) -C tools run ./gen
+
+generated:
+	$(GO) -C tools test ./...
+	$(GO) -C tools run ./gen -check
 
 race:
 	@set -e; for m in $(MODULES); do echo "race $$m"; $(GO) -C $$m test -race -shuffle=on ./...; done

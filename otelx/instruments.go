@@ -58,7 +58,7 @@ func (i *instrument) create(meter metric.Meter) error {
 	unit, text := metric.WithUnit(i.Unit), metric.WithDescription(i.Description)
 	switch {
 	case i.Instrument == semconv.Histogram:
-		h, err := meter.Float64Histogram(i.Name, unit, text, metric.WithExplicitBucketBoundaries(semconv.DurationBuckets...))
+		h, err := meter.Float64Histogram(i.Name, unit, text, metric.WithExplicitBucketBoundaries(i.Boundaries...))
 		if err != nil {
 			return err
 		}
