@@ -342,9 +342,9 @@ func TestAHundredCallersWhoGiveUpChangeNothing(t *testing.T) {
 
 	b.fail(1)
 	assert.Equal(t, Closed, b.State())
-	assert.ErrorIs(t, b.Do(ctx, func(context.Context) error { panic("runs") }), context.Canceled, "a caller who has gone already")
+	require.ErrorIs(t, b.Do(ctx, func(context.Context) error { panic("runs") }), context.Canceled, "a caller who has gone already")
 	_, err := b.Allow(ctx)
-	assert.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, context.Canceled)
 	b.ForceOpen()
 	assert.NotErrorIs(t, b.Do(ctx, func(context.Context) error { panic("runs") }), ErrCircuitOpen, "its error comes before any refusal")
 }
@@ -354,7 +354,7 @@ func TestACallWhoseDeadlineHasPassedDoesNotRunAndCountsNowhere(t *testing.T) {
 	b := newBed(Config{MinCalls: 1})
 	ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer cancel()
-	assert.ErrorIs(t, b.Do(ctx, func(context.Context) error { panic("runs") }), context.DeadlineExceeded)
+	require.ErrorIs(t, b.Do(ctx, func(context.Context) error { panic("runs") }), context.DeadlineExceeded)
 	for i := range b.source.Counts {
 		assert.LessOrEqual(t, b.source.Counts[i].Load(), int64(0), "row %d", i)
 	}
@@ -546,7 +546,7 @@ func TestARampUpAdmitsAnEvenShareThatGrows(t *testing.T) {
 	assert.True(t, b.current.Load().free.Load(), "then calls need no permission any more")
 	refused := b.events[len(b.events)-1]
 	assert.Equal(t, "closed", refused.From)
-	assert.EqualError(t, refused.Err, "circuit_breaker payments-api: circuit open (ramp_up)")
+	require.EqualError(t, refused.Err, "circuit_breaker payments-api: circuit open (ramp_up)")
 
 	b.halfOpen(t)
 	b.Reset()
@@ -652,7 +652,7 @@ func TestAShadowBreakerJudgesAndRefusesNothing(t *testing.T) {
 	probe.Done(nil)
 	assert.Equal(t, Closed, b.State())
 	b.ForceOpen()
-	assert.NoError(t, b.call(nil))
+	require.NoError(t, b.call(nil))
 	for _, e := range b.events {
 		assert.Equal(t, observe.StateChange, e.Kind)
 	}
