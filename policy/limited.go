@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/switchgear-go/switchgear/internal/call"
+	"github.com/switchgear-go/switchgear/internal/cancelkey"
 	"github.com/switchgear-go/switchgear/internal/instant"
 )
 
@@ -34,24 +36,6 @@ var released = func() *armed {
 	return &armed{ctx, cancel}
 }()
 
-// cancelKey is the key under which package context looks for the context that Cause and children ask. It is private there;
-// asking for a cause shows it.
-var cancelKey = func() any {
-	spy := &keySpy{Context: released}
-	_ = context.Cause(spy)
-	return spy.key
-}()
-
-type keySpy struct {
-	context.Context
-	key any
-}
-
-func (s *keySpy) Value(key any) any {
-	s.key = key
-	return nil
-}
-
 func (c *limited) Done() <-chan struct{} { return c.arm().Done() }
 
 func (c *limited) Err() error {
@@ -73,7 +57,7 @@ func (c *limited) Deadline() (time.Time, bool) {
 }
 
 func (c *limited) Value(key any) any {
-	if key == cancelKey {
+	if key == cancelkey.Key {
 		_ = c.Err() // what has ended is armed
 		if real := c.armed.Load(); real != nil {
 			return real.Value(key)
@@ -81,6 +65,9 @@ func (c *limited) Value(key any) any {
 	}
 	return c.Context.Value(key)
 }
+
+// Life returns the parent and the limit's instant.
+func (c *limited) Life() (context.Context, call.Instant) { return c.Context, call.Instant(c.end) }
 
 // limit returns the limit as a time, the same one every time.
 func (c *limited) limit() time.Time {

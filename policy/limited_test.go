@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/switchgear-go/switchgear/internal/cancelkey"
 	"github.com/switchgear-go/switchgear/internal/instant"
 )
 
@@ -22,10 +23,10 @@ func newLimited(parent context.Context, limit time.Duration) *limited {
 }
 
 func TestTheKeyThatPackageContextLooksForIsKnown(t *testing.T) {
-	require.NotNil(t, cancelKey)
+	require.NotNil(t, cancelkey.Key)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	assert.NotNil(t, ctx.Value(cancelKey), "a context of the standard library answers it")
+	assert.NotNil(t, ctx.Value(cancelkey.Key), "a context of the standard library answers it")
 }
 
 // side is one of the two contexts that the parity test compares.

@@ -212,6 +212,8 @@ func (c *pipelineCall) Value(key any) any {
 	return c.Context.Value(key)
 }
 
+func (c *pipelineCall) Life() (context.Context, call.Instant) { return c.Context, call.Never }
+
 const rowActive = 0
 
 var pipelineRows = []observe.Row{rowActive: {Metric: semconv.PipelineActive}}

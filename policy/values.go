@@ -5,6 +5,8 @@ import (
 	"io"
 	"reflect"
 	"sync"
+
+	"github.com/switchgear-go/switchgear/internal/call"
 )
 
 // Get runs fn under p and returns the value beside the error: what the run of fn that decided the call returned, the value
@@ -68,6 +70,8 @@ func (g *get[T]) Value(key any) any {
 	}
 	return g.Context.Value(key)
 }
+
+func (g *get[T]) Life() (context.Context, call.Instant) { return g.Context, call.Never }
 
 func (g *get[T]) run(ctx context.Context) error {
 	b := g.branchIn(ctx)
