@@ -483,3 +483,43 @@ func TestHedgeRemembersTheAgeOfWhatItOvertook(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+func TestAHedgeWithANameKeepsItInAPipeline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := &events{}
+		p := policy.NewPipeline("search",
+			NewHedge(HedgeConfig{Name: "own", Delay: time.Second}),
+			NewHedge(HedgeConfig{Delay: 2 * time.Second}),
+			NewHedge(HedgeConfig{Delay: 3 * time.Second}),
+		).Observed(told)
+		require.NoError(t, p.Do(t.Context(), func(ctx context.Context) error { return sleep(ctx, 3500*time.Millisecond) }))
+		names := map[string]bool{}
+		for _, e := range told.of(observe.Hedged) {
+			assert.Equal(t, "hedge", e.Policy)
+			assert.Equal(t, "search", e.Pipeline)
+			names[e.Name] = true
+		}
+		assert.Equal(t, map[string]bool{"own": true, "search#2": true, "search#3": true}, names)
+		synctest.Wait()
+	})
+}
+
+func TestWhileItLearnsAHedgeStaysOnTheCallersGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter(t)
+		h := NewHedge(HedgeConfig{Percentile: 0.9, Observer: m})
+		var kept context.Context
+		require.NoError(t, h.Do(t.Context(), func(ctx context.Context) error {
+			kept = ctx
+			return nil
+		}))
+		require.ErrorIs(t, kept.Err(), context.Canceled, "its context is done")
+		require.ErrorIs(t, h.Do(t.Context(), func(context.Context) error { return errDown }), errDown)
+		assert.PanicsWithValue(t, "as it is", func() {
+			_ = h.Do(t.Context(), func(context.Context) error { panic("as it is") })
+		})
+		got := m.collect(t)
+		assert.EqualValues(t, 1, got["switchgear.hedge.attempts original success"])
+		assert.EqualValues(t, 2, got["switchgear.hedge.attempts original failure"])
+	})
+}

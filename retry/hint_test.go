@@ -131,3 +131,12 @@ func TestTheBackoffStartsAgainAfterAHint(t *testing.T) {
 		assert.Equal(t, []time.Duration{1e9, 2e9, 7e9, 8e9, 1e9, 2e9}, waits)
 	})
 }
+
+func TestARefusalsWaitDoesNotStartTheBackoffAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fn := newScript(errDown, refusal(time.Now().Add(time.Second+10*time.Second)), errDown, nil)
+		always := func(context.Context, error) bool { return true }
+		require.NoError(t, New(Config{Attempts: 4, Retryable: always, BackOff: func() backoff.BackOff { return &counting{} }}).Do(t.Context(), fn.run))
+		assert.Equal(t, []time.Duration{0, 1e9, 11e9, 14e9}, fn.at)
+	})
+}

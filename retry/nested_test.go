@@ -87,7 +87,7 @@ func TestARetryInsideARepeatedAttemptStandsAside(t *testing.T) {
 		assert.Equal(t, observe.Exhausted, e.Kind)
 		assert.Equal(t, 1, e.Attempt)
 		assert.Equal(t, "exhausted", e.Reason)
-		assert.ErrorContains(t, e.Err, "left to the retry around this one")
+		require.ErrorContains(t, e.Err, "left to the retry around this one")
 		assert.ErrorIs(t, e.Err, errDown)
 	})
 }

@@ -251,7 +251,7 @@ func attemptOutcome(ctx context.Context, err error, success, failure, canceled i
 	switch {
 	case err == nil || errtree.Sort(err) == errtree.Healthy:
 		return success
-	case ctx.Err() == context.Canceled: //nolint:errorlint // Err returns exactly this
+	case ctx.Err() == context.Canceled:
 		return canceled
 	}
 	return failure

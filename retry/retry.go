@@ -21,13 +21,14 @@ import (
 // Retry is a [policy.Policy] that runs fn again after a failure, up to a number of attempts, with a wait before each.
 //
 // It gives up early rather than waste work: on an error that is not retryable, such as a refusal by a circuit breaker
-// further in, on a wait that the deadline would cut short, and when its [Budget] is spent. A failure that it might have
-// retried comes back in an [ExhaustedError], also where Attempts is 1; what is not retryable comes back as it is, but for
-// the mark of [backoff.Permanent], and but for a refusal or a cancellation that ended a call which had really failed
-// before: that one is the Reason of an ExhaustedError.
+// further in, on a wait that the deadline would cut short, and when its [Budget] is spent.
 //
-// In one Retry inside another attempts multiply. So the inner one makes a single attempt from the outer one's second on,
-// and the outer one takes an ExhaustedError of the inner one for final. Config.Nested lifts both.
+// A failure that it gives up on comes back in an [ExhaustedError], also where Attempts is 1. What is not retryable comes
+// back as it is, without the mark of backoff.Permanent; but a refusal or a cancellation that ends a call which had really
+// failed before becomes the Reason of an ExhaustedError, beside that failure.
+//
+// Attempts of a Retry inside another one would multiply. So from the outer one's second attempt on the inner one makes a
+// single attempt, and the outer one takes an inner ExhaustedError for final. Config.Nested on the inner one lifts both.
 //
 // A Retry is safe for concurrent use; make it with [New].
 type Retry struct {
