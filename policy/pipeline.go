@@ -239,21 +239,21 @@ func durationRows() []observe.Row {
 
 // durationRow returns the row of a call's duration.
 func durationRow(ctx context.Context, err error, returned bool) int {
-	kind := "panic"
+	outcome, kind := semconv.OutcomeFailure, "panic"
 	if returned {
+		sorted := errtree.Sort(err)
+		if sorted == errtree.None || sorted == errtree.Healthy {
+			return 0 // before the type is asked for, which allocates
+		}
 		kind = errtree.Type(err)
-	}
-	outcome := semconv.OutcomeFailure
-	switch sorted := errtree.Sort(err); {
-	case !returned:
-	case sorted == errtree.None || sorted == errtree.Healthy:
-		return 0
-	case ctx.Err() == context.Canceled:
-		outcome = semconv.OutcomeCanceled
-	case sorted == errtree.Refusal:
-		outcome = semconv.OutcomeRejected
-	case errors.Is(err, context.DeadlineExceeded):
-		outcome = semconv.OutcomeTimeout
+		switch {
+		case ctx.Err() == context.Canceled:
+			outcome = semconv.OutcomeCanceled
+		case sorted == errtree.Refusal:
+			outcome = semconv.OutcomeRejected
+		case errors.Is(err, context.DeadlineExceeded):
+			outcome = semconv.OutcomeTimeout
+		}
 	}
 	o, t := slices.Index(pipelineOutcomes[:], outcome), slices.Index(errtree.Types[:], kind)
 	return 1 + o*len(errtree.Types) + t
