@@ -1,5 +1,5 @@
 # make does all that CI does, in every module. It begins with the test command that the README gives.
-MODULES := . examples
+MODULES := . examples bench
 GO ?= go
 
 .PHONY: all test lint race tidy generate generated examples demo fuzz tools

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -249,4 +250,19 @@ func TestTheRegistryAndTheCodeHaveTheSameValues(t *testing.T) {
 		states = append(states, s.String())
 	}
 	assert.ElementsMatch(t, states, set(semconv.BreakerStatus, semconv.BreakerState))
+}
+
+func TestTelemetryAllocatesNothingOnACallThatSucceeds(t *testing.T) {
+	l := newLab(t)
+	sampled, span := l.tracer.Start(context.Background(), "caller")
+	defer span.End()
+	fine := func(context.Context) error { return nil }
+	allocations := func(ctx context.Context, o observe.Observer) float64 {
+		p := policy.NewPipeline("charge", policy.Timeout(time.Minute), retry.New(retry.Config{}),
+			breaker.New("b", breaker.Config{Observer: o}), bulkhead.New("b", bulkhead.Config{Max: 1, Observer: o})).Observed(o)
+		return testing.AllocsPerRun(1000, func() { _ = p.Do(ctx, fine) })
+	}
+	silent := allocations(context.Background(), observe.Discard)
+	assert.InDelta(t, silent, allocations(context.Background(), l.Observer), 0)
+	assert.InDelta(t, silent, allocations(sampled, l.Observer), 0, "in a sampled span")
 }
