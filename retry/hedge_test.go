@@ -333,12 +333,13 @@ func TestHedgeThatTheBudgetSuppressesIsToldAndCancelsNothing(t *testing.T) {
 		runs := 0
 		err := h.Do(t.Context(), func(ctx context.Context) error {
 			runs++
-			return sleep(ctx, time.Minute)
+			_ = sleep(ctx, time.Minute)
+			return errDown
 		})
-		require.NoError(t, err)
+		require.ErrorIs(t, err, errDown)
 		assert.Equal(t, 1, runs)
 		hedged := told.of(observe.Hedged)
-		require.Len(t, hedged, 1)
+		require.Len(t, hedged, 1, "once, also when the attempt fails later")
 		assert.Equal(t, "budget_exhausted", hedged[0].Reason)
 		assert.EqualValues(t, 1, none.Stats().Refused)
 	})
@@ -459,6 +460,34 @@ func TestHedgeLearnsItsDelayFromTwentySuccesses(t *testing.T) {
 		before := runs.Load()
 		call(time.Second, nil)
 		assert.Equal(t, before+1, runs.Load(), "what is old is forgotten")
+	})
+}
+
+func TestOnlySuccessesCountForTheTwenty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHedge(HedgeConfig{Percentile: 0.5})
+		var hedged atomic.Int32
+		overtaken := func(ctx context.Context) error {
+			if policy.Attempt(ctx) == 2 {
+				hedged.Add(1)
+				return nil
+			}
+			_ = sleep(ctx, time.Hour)
+			return ctx.Err()
+		}
+		for range 20 {
+			_ = h.Do(t.Context(), newScript(nil).run)
+		}
+		time.Sleep(15 * time.Second)
+		for range 12 {
+			_ = h.Do(t.Context(), overtaken)
+		}
+		require.EqualValues(t, 12, hedged.Load())
+		time.Sleep(16 * time.Second) // the first ones are forgotten
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_ = h.Do(ctx, overtaken)
+		assert.EqualValues(t, 12, hedged.Load(), "12 successes, and 12 that were overtaken")
 	})
 }
 

@@ -137,8 +137,6 @@ func TestAHedgeInsideARetryIsBounded(t *testing.T) {
 			runs.Add(1)
 			return errDown
 		})
-		// The first attempt of the outer retry: three attempts of the hedge, each with an inner retry of three. Those gave up,
-		// so that is final.
 		assert.EqualValues(t, 3, runs.Load(), "an inner retry that gave up starts no hedge")
 
 		runs.Store(0)
@@ -148,16 +146,32 @@ func TestAHedgeInsideARetryIsBounded(t *testing.T) {
 			return errDown
 		})
 		assert.EqualValues(t, 9, runs.Load(), "attempts times one plus hedges")
+	})
+}
 
-		runs.Store(0)
-		p = policy.NewPipeline("p", New(Config{Budget: Unlimited, BackOff: every(1)}), NewHedge(HedgeConfig{Delay: time.Second, Budget: Unlimited}), New(Config{Budget: Unlimited}))
-		_ = p.Do(t.Context(), func(ctx context.Context) error {
-			if runs.Add(1) == 1 {
-				return backoff.Permanent(errDown) // the inner retry strips it, so the outer one goes on
+func TestARetryInAHedgeOfARepeatedAttemptStandsAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hedge, inner := NewHedge(HedgeConfig{Delay: time.Second}), New(Config{})
+		runs := map[int]int{} // by the number of the hedge's attempt
+		err := New(Config{Attempts: 2}).Do(t.Context(), func(ctx context.Context) error {
+			if policy.Attempt(ctx) == 1 {
+				return errDown
 			}
-			return errDown
+			first := true
+			return hedge.Do(ctx, func(ctx context.Context) error {
+				number := 2
+				if first {
+					number, first = 1, false
+					_ = sleep(ctx, 2*time.Second)
+				}
+				return inner.Do(ctx, func(context.Context) error {
+					runs[number]++
+					return errDown
+				})
+			})
 		})
-		assert.LessOrEqual(t, runs.Load(), int32(1+3+2*2), "a retry under a hedge in a repeated attempt stands aside too")
+		require.Error(t, err)
+		assert.Equal(t, map[int]int{1: 1, 2: 1}, runs)
 	})
 }
 

@@ -63,7 +63,7 @@ func (r *race) run(now, delay time.Duration) error {
 		case <-timer.C:
 			due = 1
 		case <-canceled:
-			canceled, r.shut = nil, true
+			canceled = nil // wait for what runs; hedge starts nothing more
 		}
 		var failure error
 		for _, a := range r.takeEnded() {
@@ -160,9 +160,7 @@ func (r *race) hasWon(a *attempt) bool {
 		}
 		return true
 	}
-	if r.ctx.Err() != nil {
-		r.shut = true
-	} else if isPermanent(a.err) || isFinal(a.err) || !r.Retryable(r.ctx, a.err) {
+	if r.ctx.Err() == nil && (isPermanent(a.err) || isFinal(a.err) || !r.Retryable(r.ctx, a.err)) {
 		a.payment.giveBack()
 		r.shut = true
 	}

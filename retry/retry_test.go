@@ -102,6 +102,12 @@ func TestRetryJudgesWhatAnAttemptReturns(t *testing.T) {
 	}
 }
 
+func TestNothingIsRetryableOnceTheCallerHasLeft(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.False(t, DefaultRetryable(ctx, errDown))
+}
+
 func TestRetryMakesExactlyAttempts(t *testing.T) {
 	for attempts, want := range map[int]int{0: 3, 1: 1, 2: 2, 8: 8} {
 		synctest.Test(t, func(t *testing.T) {
