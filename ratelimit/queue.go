@@ -58,8 +58,8 @@ func (p patience) allows(now, wait time.Duration) bool {
 // wait waits in the queue for a token.
 func (l *Limiter) wait(ctx context.Context) (waited bool, err error) {
 	done := ctx.Done()
-	c := &waitingCall{patience: l.patienceOf(ctx), woken: make(chan struct{}, 1)}
-	if waits, err := l.join(ctx, c); !waits {
+	c, err := l.join(ctx, l.patienceOf(ctx))
+	if c == nil {
 		return false, err
 	}
 	defer l.leave(c) // should somebody else's code panic
@@ -90,26 +90,26 @@ func (l *Limiter) wait(ctx context.Context) (waited bool, err error) {
 	}
 }
 
-// join enters the queue, unless there is a token after all or the wait would be too long.
-func (l *Limiter) join(ctx context.Context, c *waitingCall) (waits bool, err error) {
+// join enters the queue, unless there is a token after all, or the wait would be too long: then it returns nil.
+func (l *Limiter) join(ctx context.Context, p patience) (*waitingCall, error) {
 	l.mu.Lock()
 	clock, now := l.readLocked()
 	if l.takeLocked(now) {
 		l.mu.Unlock()
 		l.counts[acquired].Add(1)
-		return false, nil
+		return nil, nil
 	}
 	wait := l.lastLocked(now)
-	if !c.allows(c.start, wait+now.Sub(clock)) {
+	if !p.allows(p.start, wait+now.Sub(clock)) {
 		err := l.refusalLocked(now)
 		l.mu.Unlock()
-		return false, l.refuse(ctx, err, clock)
+		return nil, l.refuse(ctx, err, clock)
 	}
-	c.due = now.Add(wait)
+	c := &waitingCall{patience: p, woken: make(chan struct{}, 1), due: now.Add(wait)}
 	c.place = l.queue.calls.PushBack(c)
 	l.refusal = nil
 	l.mu.Unlock()
-	return true, nil
+	return c, nil
 }
 
 // lastLocked returns how long after now one who comes last would get a token: less than 0 if those ahead have yet to wake up,
