@@ -34,18 +34,16 @@ func TestExamples(tt *testing.T) {
 	}
 }
 
-func newCharge(o observe.Observer) *policy.Pipeline {
-	return policy.NewPipeline("charge",
-		policy.Timeout(2*time.Second),
-		retry.New(retry.Config{Attempts: 3, BackOff: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) }}),
-		breaker.New("payments-api", breaker.Config{Consecutive: 2, Cooldown: 5 * time.Second, Jitter: -1, Observer: o}),
-		policy.Timeout(500*time.Millisecond),
-	).Observed(o)
-}
-
 func ExampleRun() {
-	charge := func(o observe.Observer) policy.Policy { return newCharge(o) }
 	errDown := errors.New("connection refused")
+	charge := func(o observe.Observer) policy.Policy {
+		return policy.NewPipeline("charge",
+			policy.Timeout(2*time.Second),
+			retry.New(retry.Config{Attempts: 3, BackOff: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) }}),
+			breaker.New("payments-api", breaker.Config{Consecutive: 2, Cooldown: 5 * time.Second, Jitter: -1, Observer: o}),
+			policy.Timeout(500*time.Millisecond),
+		).Observed(o)
+	}
 
 	policytest.Run(t, []policytest.Case{
 		{

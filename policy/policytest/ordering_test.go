@@ -3,10 +3,14 @@ package policytest_test
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/switchgear-go/switchgear/breaker"
 	"github.com/switchgear-go/switchgear/bulkhead"
@@ -96,7 +100,7 @@ func TestOrdering(t *testing.T) {
 	fail, slowFail := policytest.Fail(errDown), policytest.After(10*ms, policytest.Fail(errDown))
 	slow := policytest.After(100*ms, policytest.OK)
 
-	policytest.Run(t, []policytest.Case{
+	cases := []policytest.Case{
 		// The timeout of the whole call.
 		{
 			Name:   "a retry stops before a sleep past the total timeout",
@@ -544,5 +548,25 @@ func TestOrdering(t *testing.T) {
 			Calls:  []policytest.Call{{Is: is(errOpen), Not: is(errDown)}},
 			Events: "open(api) → reject(breaker, api)",
 		},
-	})
+	}
+	policytest.Run(t, cases)
+	inDocs(t, cases)
+}
+
+// inDocs checks that the page about ordering lists the cases, and no others.
+func inDocs(t *testing.T, cases []policytest.Case) {
+	page, err := os.ReadFile("../../docs/ordering.md")
+	require.NoError(t, err)
+	_, rules, found := strings.Cut(string(page), "\n## The rules\n")
+	require.True(t, found)
+	var listed, played []string
+	for line := range strings.Lines(rules) {
+		if rule, ok := strings.CutPrefix(line, "- "); ok {
+			listed = append(listed, strings.TrimSpace(rule))
+		}
+	}
+	for _, c := range cases {
+		played = append(played, c.Name)
+	}
+	assert.Equal(t, played, listed)
 }

@@ -154,7 +154,7 @@ func (r *Recorder) Durations(row string) []time.Duration {
 	for _, a := range r.attached() {
 		a.mu.Lock()
 		for i, d := range a.durations {
-			t := rowTerm(a.Name, a.Source.Durations[i])
+			t := rowTerm(a.Name, a.Durations[i])
 			known = append(known, t.String())
 			if want.covers(t) {
 				found = true

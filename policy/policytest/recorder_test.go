@@ -26,12 +26,12 @@ func TestARecorderKeepsEventsAndCounts(t *testing.T) {
 
 		assert.Equal(t, "open(api, consecutive_failures, 1s) → reject(breaker, api, open, rejected)", r.String())
 		assert.Len(t, r.Events(), 2)
-		assert.NoError(t, r.Match("open → reject(breaker)"))
-		assert.NoError(t, r.Match("open@0s -> ..."))
-		assert.NoError(t, r.Match("… → reject(api)@500ms"))
-		assert.EqualError(t, r.Match("reject"), "policytest: events are open(api, consecutive_failures, 1s) → reject(breaker, api, open, rejected), want reject")
-		assert.Error(t, r.Match("open@1s → reject"))
-		assert.ErrorContains(t, r.Match("open@soon"), "cannot read the time")
+		require.NoError(t, r.Match("open → reject(breaker)"))
+		require.NoError(t, r.Match("open@0s -> ..."))
+		require.NoError(t, r.Match("… → reject(api)@500ms"))
+		require.EqualError(t, r.Match("reject"), "policytest: events are open(api, consecutive_failures, 1s) → reject(breaker, api, open, rejected), want reject")
+		require.Error(t, r.Match("open@1s → reject"))
+		require.ErrorContains(t, r.Match("open@soon"), "cannot read the time")
 
 		assert.EqualValues(t, 1, r.Count("circuit_breaker.calls(closed, failure)"))
 		assert.EqualValues(t, 1, r.Count("switchgear.circuit_breaker.transitions(api, closed, open)"))
