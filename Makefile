@@ -35,6 +35,7 @@ race:
 # Each example runs to its end and checks its own claims.
 examples:
 	$(GO) -C examples run ./outage -svg ''
+	$(GO) -C examples run ./trace -svg ''
 
 demo:
 	$(GO) -C examples run ./outage
