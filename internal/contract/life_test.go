@@ -14,10 +14,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/switchgear-go/switchgear/breaker"
 	"github.com/switchgear-go/switchgear/internal/semconv"
+	"github.com/switchgear-go/switchgear/otelx"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/retry"
 )
@@ -51,6 +56,46 @@ func TestPoliciesThatAreThereBeforeTheProviderReportAllTheyHaveCounted(t *testin
 	assert.Equal(t, 1, count("circuit_breaker.status{switchgear.circuit_breaker.state=closed,switchgear.policy.name=payments-api}"))
 	assert.GreaterOrEqual(t, count("pipeline.duration{switchgear.call.outcome=success,switchgear.pipeline.name=charge}"), 10)
 	runtime.KeepAlive(p)
+}
+
+func TestAnObserverThatIsThereBeforeTheProvidersTracesAndLogsThroughThem(t *testing.T) {
+	if !inOwnProcess(t) {
+		return
+	}
+	o := otelx.New(otelx.WithSpans(), otelx.WithEvents(otelx.SpanEvents|otelx.LogEvents))
+	p := policy.NewPipeline("charge", policy.Fallback(func(context.Context, error) error { return nil })).Observed(o)
+	down := func(context.Context) error { return errDown }
+	require.NoError(t, p.Do(context.Background(), down))
+
+	spans, records := tracetest.NewSpanRecorder(), &logs{}
+	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
+	otel.SetLoggerProvider(sdklog.NewLoggerProvider(sdklog.WithProcessor(sdklog.NewSimpleProcessor(records))))
+	require.NoError(t, p.Do(context.Background(), down))
+	require.Len(t, spans.Ended(), 1)
+	assert.Equal(t, "pipeline charge", spans.Ended()[0].Name())
+	require.Len(t, spans.Ended()[0].Events(), 1)
+	assert.Equal(t, semconv.EventFallbackUsed, spans.Ended()[0].Events()[0].Name)
+	require.Len(t, records.records, 1)
+	assert.Equal(t, semconv.EventFallbackUsed, records.records[0].EventName())
+	assert.Equal(t, spans.Ended()[0].SpanContext().SpanID(), records.records[0].SpanID())
+}
+
+func TestASlowBucketLeadsToATrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t)
+		p := l.pipeline("charge")
+		_ = l.run(context.Background(), p, func(context.Context) error {
+			time.Sleep(3 * time.Second)
+			return nil
+		})
+		h, ok := l.collect(l.cumulative)[semconv.PipelineDuration].Data.(metricdata.Histogram[float64])
+		require.True(t, ok)
+		require.Len(t, h.DataPoints, 1)
+		require.Len(t, h.DataPoints[0].Exemplars, 1)
+		want, got := l.spans.Ended()[0].SpanContext().TraceID(), h.DataPoints[0].Exemplars[0]
+		assert.Equal(t, want[:], got.TraceID)
+		assert.InDelta(t, 3, got.Value, 1e-9)
+	})
 }
 
 // The report: pilot#5210, an alert on a count of openings that fired for ever.
