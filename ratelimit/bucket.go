@@ -61,16 +61,13 @@ func (b *bucket) wait(now time.Time) time.Duration {
 	for more := d; more > 0 && d < forever; d += more {
 		more = b.lack(now.Add(d)) // what rounding left
 	}
-	if d >= forever {
-		return never
-	}
 	return d
 }
 
 // lack returns the time that the missing part of a token takes, by the arithmetic of tokens.
 func (b *bucket) lack(at time.Time) time.Duration {
 	missing := 1 - b.tokens.TokensAt(at)
-	if missing <= 0 || math.IsInf(b.rate, 1) {
+	if missing <= 0 {
 		return 0
 	}
 	return b.interval(missing)

@@ -73,6 +73,7 @@ func TestCallsStartAtTheRate(t *testing.T) {
 		"no rate":           {Config{Burst: 2}, []row{{0, 3, 2}, {1e6, 3, 0}}},
 		"no limit":          {Config{Rate: math.Inf(1)}, []row{{0, 1000, 1000}}},
 		"back a little":     {Config{Rate: 10, Burst: 2}, []row{{1, 3, 2}, {.9, 1, 0}, {1, 1, 0}, {1.05, 1, 0}, {1.1, 2, 1}}},
+		"back a bucketful":  {Config{Rate: 8, Burst: 2}, []row{{1, 3, 2}, {.75, 1, 0}, {1, 1, 0}, {1.125, 2, 1}}},
 		"back a lot":        {Config{Rate: 10, Burst: 2}, []row{{3600, 3, 2}, {0, 1, 0}, {.05, 1, 0}, {.1, 2, 1}, {.3, 3, 2}}},
 		"to and fro":        {Config{Rate: 10, Burst: 2}, []row{{1, 2, 2}, {.85, 1, 0}, {1, 1, 0}, {.85, 1, 0}, {1.05, 1, 0}, {.9, 1, 0}, {1.1, 2, 1}}},
 		"back with tokens":  {Config{Rate: 10, Burst: 4}, []row{{100, 4, 4}, {100.2, 0, 0}, {50, 4, 2}, {50.1, 2, 1}}},

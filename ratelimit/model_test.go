@@ -327,8 +327,8 @@ func TestRetryAtIsTrue(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		clock := newHands()
 		l := New("any", Config{
-			Rate:     rapid.Float64Range(1e-6, 1e8).Draw(rt, "rate"),
-			Burst:    rapid.IntRange(0, 5).Draw(rt, "burst"),
+			Rate:     rapid.Float64Range(1e-9, 1e8).Draw(rt, "rate"),
+			Burst:    rapid.IntRange(1, 5).Draw(rt, "burst"),
 			Clock:    clock.read,
 			Observer: observe.Discard,
 		})

@@ -295,6 +295,34 @@ func TestThoseWhoWakeUpLateGetTheWholeRate(t *testing.T) {
 	assert.Zero(t, l.Stats().Available)
 }
 
+func TestOneWhoWaitsKnowsWhenItsTokenComesAtANewRate(t *testing.T) {
+	clock := newHands()
+	l := quiet(Config{Rate: 10, Burst: 1, MaxWait: time.Hour, Clock: clock.read})
+	require.NoError(t, l.Allow(t.Context()))
+	_, second := joined(t, l), joined(t, l)
+	l.SetRate(1)
+	clock.move(time.Second)
+	assert.Equal(t, time.Hour, l.look(second).sleep.Round(time.Second), "MaxWait may still end first")
+	clock.move(time.Second)
+	assert.Equal(t, never, l.look(second).sleep)
+}
+
+func TestARefusalTellsOfThoseWhoWaitNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := quiet(Config{Rate: 1, Burst: 1, MaxWait: 2 * time.Second})
+		require.NoError(t, l.Allow(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := come(ctx, l, 2)
+		assert.Equal(t, 3*time.Second, refusalOf(t, l.Allow(t.Context())).RetryAfter())
+		cancel()
+		assert.Equal(t, context.Canceled, <-waits)
+		assert.Equal(t, context.Canceled, <-waits)
+		hurried, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		assert.Equal(t, time.Second, refusalOf(t, l.Allow(hurried)).RetryAfter())
+	})
+}
+
 func TestOneWhoseMaxWaitEndsAsItsTokenComesIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := quiet(Config{Rate: 1000, Burst: 1, MaxWait: 100 * time.Millisecond})

@@ -30,8 +30,26 @@ func TestShadowRefusesAndDelaysNobody(t *testing.T) {
 		l.SetRate(0)
 		assert.EqualValues(t, 4, l.Stats().WouldReject, "those who would wait now would wait for ever")
 		assert.NoError(t, l.Allow(t.Context()))
+		l.SetRate(0)
 		assert.EqualValues(t, 5, l.Stats().WouldReject)
 		assert.True(t, l.InUse())
+	})
+}
+
+func TestAChangeOfTheRateComesAfterTheTokensThatWereDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := quiet(Config{Rate: 1, Burst: 1, MaxWait: 2 * time.Second, Shadow: true})
+		three := func() {
+			for range 3 { // one now, two would wait
+				assert.NoError(t, l.Allow(t.Context()))
+			}
+		}
+		three()
+		time.Sleep(2 * time.Second)
+		l.SetRate(1)
+		time.Sleep(time.Second)
+		three()
+		assert.Zero(t, l.Stats().WouldReject)
 	})
 }
 

@@ -62,6 +62,28 @@ func TestItReportsWhatHappened(t *testing.T) {
 	})
 }
 
+func TestWhoTellsOfItsWaitHasLeftTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &recorder{}
+		l := New("search", Config{Rate: 1, MaxWait: forEver, Observer: o})
+		told := 0
+		o.onMeasure = func() {
+			told++
+			assert.Zero(t, l.Stats().Waiting)
+		}
+		require.NoError(t, l.Allow(t.Context()))
+		require.NoError(t, l.Allow(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := come(ctx, l, 1)
+		cancel()
+		assert.Equal(t, context.Canceled, <-waits)
+		waits = come(t.Context(), l, 1)
+		l.SetRate(0)
+		assert.ErrorIs(t, <-waits, ErrLimited)
+		assert.Equal(t, 3, told)
+	})
+}
+
 func TestTokensAreRoundedDown(t *testing.T) {
 	clock := newHands()
 	o := &recorder{}
