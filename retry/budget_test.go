@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"math"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -356,6 +357,7 @@ func TestABudgetReportsOnceToEachObserver(t *testing.T) {
 			assert.EqualValues(t, 96, got["switchgear.retry.budget.available"])
 			assert.EqualValues(t, 100, got["switchgear.retry.budget.limit"], "rounded down")
 		}
+		runtime.KeepAlive(policies)
 	})
 }
 

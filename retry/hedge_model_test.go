@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,13 +174,20 @@ func realHedge(t *testing.T, c hedgeCase) (out hedgeOutcome) {
 			defer time.AfterFunc(c.cancel, cancel).Stop()
 		}
 		begin := time.Now()
-		number, closed := 0, map[int]int{}
+		var mu sync.Mutex
+		number, closed := 0, map[int]int{} // guarded by mu, as is out.starts
 		v, err := policy.Get(ctx, h, func(ctx context.Context) (*numbered, error) {
-			number++ // one at a time: a bubble's clock stands still while anything runs
+			mu.Lock()
+			number++ // the next one begins later: a bubble's clock stands still while anything runs
 			n := number
 			out.starts = append(out.starts, time.Since(begin))
+			mu.Unlock()
 			a := c.attempts[n-1]
-			value := &numbered{n, func() { closed[n]++ }}
+			value := &numbered{n, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				closed[n]++
+			}}
 			timer := time.NewTimer(a.takes)
 			defer timer.Stop()
 			select {
@@ -194,6 +202,8 @@ func realHedge(t *testing.T, c hedgeCase) (out hedgeOutcome) {
 			out.err = err.Error()
 		}
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		var refused *policy.RejectedError
 		if err == nil || !errors.As(err, &refused) && policy.Classify(t.Context(), err) == policy.Success {
 			out.winner = v.n

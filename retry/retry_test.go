@@ -86,7 +86,7 @@ func TestRetryJudgesWhatAnAttemptReturns(t *testing.T) {
 				err := New(Config{}).Do(t.Context(), fn.run)
 				if test.want {
 					assert.Equal(t, 2, fn.runs)
-					assert.NoError(t, err)
+					require.NoError(t, err)
 					assert.True(t, DefaultRetryable(t.Context(), test.err))
 					return
 				}
@@ -181,8 +181,8 @@ func TestCancellationDuringTheWaitKeepsTheLastError(t *testing.T) {
 		assert.Equal(t, time.Second, time.Since(fn.from))
 		assert.Equal(t, 1, fn.runs)
 		assert.Equal(t, &ExhaustedError{Attempts: 1, Reason: context.Canceled, Last: errDown}, err)
-		assert.ErrorIs(t, err, errDown)
-		assert.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, errDown)
+		require.ErrorIs(t, err, context.Canceled)
 		assert.Zero(t, b.Stats().Spent, "the retry never ran")
 		gaveUp := told.of(observe.Exhausted)
 		require.Len(t, gaveUp, 1)
@@ -263,7 +263,7 @@ func TestAWaitThatTheDeadlineWouldCutIsNotBegun(t *testing.T) {
 				fn := newScript(errDown)
 				err := New(Config{BackOff: every(time.Second), Budget: b, Observer: told}).Do(ctx, fn.run)
 				assert.Equal(t, &ExhaustedError{Attempts: test.want, Reason: ErrDeadline, Last: errDown}, err)
-				assert.NotErrorIs(t, err, context.DeadlineExceeded)
+				require.NotErrorIs(t, err, context.DeadlineExceeded)
 				assert.Equal(t, fn.at[len(fn.at)-1], time.Since(fn.from), "at once")
 				assert.Equal(t, test.want-1, b.Stats().Spent)
 				gaveUp := told.of(observe.Exhausted)
@@ -402,7 +402,7 @@ func TestATimeoutOfTheAttemptIsRetriedButNotTheCallersDeadline(t *testing.T) {
 		})
 		assert.Equal(t, 60*time.Millisecond, time.Since(start))
 		assert.Equal(t, 2, runs)
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorIs(t, err, policy.ErrTimeout, "the first attempt's")
 	})
 }
@@ -434,7 +434,7 @@ func TestEachAttemptHasAContextOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := policy.NewPipeline("p", New(Config{}), policy.Timeout(time.Second))
 		_ = p.Do(t.Context(), func(ctx context.Context) error {
-			assert.NoError(t, ctx.Err(), "attempt %d", policy.Attempt(ctx))
+			require.NoError(t, ctx.Err(), "attempt %d", policy.Attempt(ctx))
 			at, _ := ctx.Deadline()
 			assert.Equal(t, time.Now().Add(time.Second), at, "attempt %d", policy.Attempt(ctx))
 			<-ctx.Done()
@@ -487,7 +487,7 @@ func TestAPanicOfWhatTheUserGaveLeavesNothingBehind(t *testing.T) {
 			r := New(cfg)
 			assert.PanicsWithValue(t, "user", func() { _ = r.Do(t.Context(), newScript(errDown).run) })
 			assert.Zero(t, cfg.Budget.Stats().Spent)
-			assert.NoError(t, r.Do(t.Context(), newScript(nil).run))
+			require.NoError(t, r.Do(t.Context(), newScript(nil).run))
 			assert.EqualValues(t, 1, m.collect(t)["switchgear.retry.attempts original failure"])
 		}
 	})
@@ -584,7 +584,7 @@ func TestExhaustedErrorTellsItsStory(t *testing.T) {
 		{&ExhaustedError{}, "retry: gave up after 0 attempts"},
 	}
 	for _, test := range tests {
-		assert.EqualError(t, test.err, test.want)
+		require.EqualError(t, test.err, test.want)
 		assert.Equal(t, "exhausted", test.err.ErrorType())
 	}
 	var timeout interface{ Timeout() bool } = &ExhaustedError{Last: fmt.Errorf("read: %w", os.ErrDeadlineExceeded)}
@@ -601,7 +601,7 @@ func TestReasonsAreDistinctAndNamed(t *testing.T) {
 		assert.Regexp(t, "^retry: ", reason.Error())
 		assert.False(t, seen[reason.Error()], "%v", reason)
 		seen[reason.Error()] = true
-		assert.NotErrorIs(t, reason, context.DeadlineExceeded)
+		require.NotErrorIs(t, reason, context.DeadlineExceeded)
 		assert.NotErrorIs(t, reason, policy.ErrRejected)
 	}
 }
@@ -610,7 +610,7 @@ func TestNewPanicsWithEveryFault(t *testing.T) {
 	bad := Config{MaxElapsed: -1, MaxRetryAfter: -2, Budget: &Budget{}}
 	err := bad.Validate()
 	for _, want := range []string{"MaxElapsed is -1ns, must be", "MaxRetryAfter is -2ns, must be", "Budget is empty, must be"} {
-		assert.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, want)
 	}
 	assert.PanicsWithError(t, err.Error(), func() { New(bad) })
 	require.NoError(t, Config{Attempts: -1, Budget: Unlimited}.Validate())
@@ -618,17 +618,17 @@ func TestNewPanicsWithEveryFault(t *testing.T) {
 	hedge := HedgeConfig{Delay: -1, Percentile: 1, MaxHedges: -3, Budget: &Budget{}}
 	err = hedge.Validate()
 	for _, want := range []string{"Delay is -1ns, must be", "Percentile is 1, must be", "MaxHedges is -3, must be", "Budget is empty, must be"} {
-		assert.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, want)
 	}
 	assert.PanicsWithError(t, err.Error(), func() { NewHedge(hedge) })
-	assert.ErrorContains(t, HedgeConfig{}.Validate(), "one of them must be set")
-	assert.ErrorContains(t, HedgeConfig{Delay: 1, Percentile: 0.5}.Validate(), "one of them must be set")
-	assert.ErrorContains(t, HedgeConfig{Percentile: math.NaN()}.Validate(), "Percentile is NaN")
+	require.ErrorContains(t, HedgeConfig{}.Validate(), "one of them must be set")
+	require.ErrorContains(t, HedgeConfig{Delay: 1, Percentile: 0.5}.Validate(), "one of them must be set")
+	require.ErrorContains(t, HedgeConfig{Percentile: math.NaN()}.Validate(), "Percentile is NaN")
 
 	budget := BudgetConfig{Ratio: math.NaN(), PerSecond: math.Inf(1), Window: -time.Second}
 	err = budget.Validate()
 	for _, want := range []string{"Ratio is NaN, must be", "PerSecond is +Inf, must be", "Window is -1s, must be"} {
-		assert.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, want)
 	}
 	assert.PanicsWithError(t, err.Error(), func() { NewBudget("b", budget) })
 }

@@ -31,9 +31,9 @@ func TestTheProgramShowsWhatItClaims(t *testing.T) {
 
 func TestAClaimThatDoesNotHoldIsTold(t *testing.T) {
 	v := variants[0]
-	assert.NoError(t, result{variant: v, perSecond: 10, calls: 1000, attempts: 1920}.check(time.Minute))
-	assert.ErrorContains(t, result{variant: v, perSecond: 10, calls: 1000, attempts: 1921}.check(time.Minute), "1921 attempts for 1000 calls")
-	assert.ErrorContains(t, result{variant: v, calls: 1000, recovery: 11 * time.Second}.check(time.Minute), "until 11s")
+	require.NoError(t, result{variant: v, perSecond: 10, calls: 1000, attempts: 1920}.check(time.Minute))
+	require.ErrorContains(t, result{variant: v, perSecond: 10, calls: 1000, attempts: 1921}.check(time.Minute), "1921 attempts for 1000 calls")
+	require.ErrorContains(t, result{variant: v, calls: 1000, recovery: 11 * time.Second}.check(time.Minute), "until 11s")
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {
