@@ -257,7 +257,7 @@ var mutants = []mutant{
 		says: "where fn ends its goroutine by runtime.Goexit, Do returned nil",
 	},
 	{
-		name: "hangs on Goexit", rule: "no lock is left behind", patience: 300 * time.Millisecond,
+		name: "hangs on Goexit", rule: "no lock is left behind", patience: 500 * time.Millisecond,
 		policy: stateless(func(ctx context.Context, fn policy.Func) error {
 			return heedless(ctx, func() error {
 				result := make(chan error, 1)
@@ -341,7 +341,7 @@ var mutants = []mutant{
 		says: "leaves a goroutine behind",
 	},
 	{
-		name: "holds a lock while fn runs", rule: "a call gives up waiting for another when its context ends", patience: 300 * time.Millisecond,
+		name: "holds a lock while fn runs", rule: "a call gives up waiting for another when its context ends", patience: 500 * time.Millisecond,
 		policy: func() policy.Policy {
 			var mu sync.Mutex
 			return policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
@@ -353,7 +353,7 @@ var mutants = []mutant{
 		says: "does the policy hold a lock while it runs fn?",
 	},
 	{
-		name: "waits in line whatever the caller does", rule: "a call gives up waiting for another when its context ends", patience: 300 * time.Millisecond,
+		name: "waits in line whatever the caller does", rule: "a call gives up waiting for another when its context ends", patience: 500 * time.Millisecond,
 		policy: func() policy.Policy {
 			line := make(chan struct{}, 1)
 			return policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
@@ -365,7 +365,7 @@ var mutants = []mutant{
 		says: "neither runs, is refused, nor gives up when its context ends",
 	},
 	{
-		name: "leaves a lock behind after a panic", rule: "no lock is left behind", patience: 300 * time.Millisecond,
+		name: "leaves a lock behind after a panic", rule: "no lock is left behind", patience: 500 * time.Millisecond,
 		policy: func() policy.Policy {
 			var locked atomic.Bool
 			return policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
@@ -488,6 +488,8 @@ func TestBrokenPoliciesDoNotConform(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			if m.patience == 0 {
 				m.patience = patience
+			} else {
+				t.Parallel() // it hangs, in real time
 			}
 			rule, faults := firstBroken(t, m.policy, m.patience)
 			assert.Equal(t, m.rule, rule, "%v", faults)

@@ -123,6 +123,7 @@ var ways = []struct {
 }{
 	{"succeeds", func(func()) Step { return OK }},
 	{"fails", func(func()) Step { return Fail(&failure{1}) }},
+	{"waits and fails", func(func()) Step { return After(time.Millisecond, Fail(&failure{1})) }}, // it asks for Done
 	{"panics", func(func()) Step { return Panic(&panicValue{}) }},
 	{"ends by Goexit", func(func()) Step { return Goexit }},
 	{"is cancelled", func(cancel func()) Step {
