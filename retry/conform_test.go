@@ -18,7 +18,7 @@ func TestPoliciesConform(t *testing.T) {
 		}),
 		"learning hedge": func() policy.Policy { return retry.NewHedge(retry.HedgeConfig{Percentile: 0.95}) },
 		"hedge of five": policytest.Overlapping(func() policy.Policy {
-			return retry.NewHedge(retry.HedgeConfig{Delay: time.Millisecond, MaxHedges: 5})
+			return retry.NewHedge(retry.HedgeConfig{Delay: time.Minute, MaxHedges: 5})
 		}),
 		"retry in pipeline": func() policy.Policy { return policy.NewPipeline("p", retry.New(retry.Config{})) },
 	} {

@@ -28,7 +28,7 @@ func TestARetryEndsWhenTheCircuitOpensUnderIt(t *testing.T) {
 
 		err = p.Do(t.Context(), fn.run)
 		require.ErrorIs(t, err, breaker.ErrCircuitOpen)
-		assert.NotErrorIs(t, err, errDown)
+		require.NotErrorIs(t, err, errDown)
 		assert.Equal(t, 2, fn.runs)
 		assert.EqualValues(t, 2, payments.Stats().Rejected, "one pass for each call")
 	})
