@@ -138,7 +138,7 @@ func TestACallThatSleepsOutsideHoldsNoPermit(t *testing.T) {
 				return nil
 			}
 			assert.False(t, b.InUse(), "while it sleeps")
-			assert.NoError(t, b.Do(ctx, func(context.Context) error { return nil }))
+			require.NoError(t, b.Do(ctx, func(context.Context) error { return nil }))
 			time.Sleep(time.Second)
 			return fn(ctx)
 		})
@@ -157,7 +157,7 @@ func TestACallRefusedFurtherInHoldsNoPermit(t *testing.T) {
 	defer hold(t, inner, 1)[0]()
 	for range 3 {
 		err := policy.NewPipeline("p", outer, inner).Observed(observe.Discard).Do(t.Context(), func(context.Context) error { return nil })
-		assert.ErrorIs(t, err, ErrFull)
+		require.ErrorIs(t, err, ErrFull)
 		assert.False(t, outer.InUse())
 	}
 }

@@ -102,7 +102,7 @@ func (b *Bulkhead) joinLocked(now time.Duration) (c *waitingCall, took bool) {
 func (b *Bulkhead) handOverLocked() {
 	for b.queue.calls.Len() > 0 && b.permits.handOver() {
 		b.queue.pace.handedOver(instant.Now())
-		c := b.queue.calls.Front().Value.(*waitingCall) //nolint:errcheck // nothing else is in it
+		c := b.queue.calls.Front().Value.(*waitingCall) // nothing else is in it
 		b.removeLocked(c)
 		close(c.granted)
 	}

@@ -212,7 +212,7 @@ func play(cfg Config, steps []step) string {
 			m.setRate(r)
 			l.SetRate(r)
 		case "pass":
-			d := time.Duration(s.n) * tick / 2 / tick * tick
+			d := time.Duration(s.n/2) * tick
 			m.pass(m.now + d.Seconds())
 			time.Sleep(d)
 		}

@@ -187,7 +187,7 @@ func (l *Limiter) leaveLocked(c *waitingCall) {
 
 func (l *Limiter) wakeFirstLocked() {
 	if first := l.queue.calls.Front(); first != nil {
-		first.Value.(*waitingCall).wake() //nolint:errcheck // nothing else is in it
+		first.Value.(*waitingCall).wake() // nothing else is in it
 	}
 }
 
@@ -210,7 +210,7 @@ func (l *Limiter) reviseLocked(clock, now time.Time) {
 	var refused []*waitingCall
 	present, lag, ahead := instant.Now(), now.Sub(clock), 0
 	for e := l.queue.calls.Front(); e != nil; {
-		c := e.Value.(*waitingCall) //nolint:errcheck // nothing else is in it
+		c := e.Value.(*waitingCall) // nothing else is in it
 		e = e.Next()
 		if wait := l.bucket.behind(first, ahead); c.allows(present, wait+lag) {
 			c.due = now.Add(wait)

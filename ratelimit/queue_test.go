@@ -283,7 +283,7 @@ func TestThoseWhoWakeUpLateGetTheWholeRate(t *testing.T) {
 	assert.Equal(t, 100*time.Millisecond, l.look(a).sleep)
 	assert.Equal(t, time.Hour, l.look(b).sleep.Round(time.Second), "it is not the first")
 	clock.move(250 * time.Millisecond)
-	assert.True(t, l.look(b).sleep == never, "its token has come, but not yet its turn")
+	assert.Equal(t, never, l.look(b).sleep, "its token has come, but not yet its turn")
 	assert.True(t, l.look(a).served)
 	<-b.woken
 	assert.True(t, l.look(b).served, "as of 200ms")

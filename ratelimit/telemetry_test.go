@@ -93,7 +93,7 @@ func TestTokensAreRoundedDown(t *testing.T) {
 	}
 	for i, want := range []int64{0, 0, 1, 2, 2, 3} {
 		assert.Equal(t, want, o.rows(t)["switchgear.rate_limiter.available"], i)
-		clock.move([]time.Duration{90, 10, 100, 99, 1, 0}[i] * time.Millisecond)
+		clock.move(time.Duration([]int{90, 10, 100, 99, 1, 0}[i]) * time.Millisecond)
 	}
 	assert.Equal(t, event(t, o, l, clock), clock.now, "events tell the time of the limiter's clock")
 
