@@ -196,6 +196,9 @@ func ExampleRetryAfter() {
 // A policy of your own is a function. This one is told of every call, which the built-in telemetry only counts.
 func ExamplePolicyFunc() {
 	audit := policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
+		if err := ctx.Err(); err != nil {
+			return err // a context that is done runs nothing
+		}
 		err := fn(ctx)
 		fmt.Println("called:", err)
 		return err
