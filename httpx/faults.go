@@ -21,13 +21,14 @@ func faultOf(req *http.Request, err error) bool {
 		authority    x509.UnknownAuthorityError
 		hostname     x509.HostnameError
 		invalid      x509.CertificateInvalidError
+		record       tls.RecordHeaderError
 		u            *url.Error
 	)
 	switch {
 	case errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &invalid):
 		return true
-	case errors.Is(err, http.ErrSchemeMismatch): // http spoken on a port that https was asked of
-		return true
+	case errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/", errors.Is(err, http.ErrSchemeMismatch):
+		return true // https asked of a port that speaks http
 	case errors.As(err, &u): // a redirect too many, or a URL that does not parse; the base follows redirects itself
 		return !fromNetwork(u.Err)
 	case req.URL == nil || req.Header == nil:
