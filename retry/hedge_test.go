@@ -552,3 +552,16 @@ func TestWhileItLearnsAHedgeStaysOnTheCallersGoroutine(t *testing.T) {
 		assert.EqualValues(t, 2, got["switchgear.hedge.attempts original failure"])
 	})
 }
+
+// A goroutine may come to run only after the race it was started for.
+func TestAnAttemptThatComesTooLateRunsNothing(t *testing.T) {
+	ran := false
+	r := &race{
+		boundHedge: bindHedge(HedgeConfig{Delay: 1}.withDefaults(), "h", observe.Discard),
+		ctx:        t.Context(),
+		fn:         func(context.Context) error { ran = true; return nil },
+	}
+	r.close()
+	(&attempt{race: r, number: 2}).run(t.Context())
+	assert.False(t, ran)
+}

@@ -16,7 +16,7 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// race is one call of a hedge. Its methods run on the caller's goroutine, except end, which each attempt calls on its own.
+// race is one call of a hedge. Its methods run on the caller's goroutine, except isOver and end, which attempts call on theirs.
 type race struct {
 	*boundHedge
 	ctx context.Context
@@ -95,8 +95,12 @@ func (r *race) start(now time.Duration, paid payment) {
 	go a.run(ctx)
 }
 
-// run runs fn on a goroutine of its own, where nobody else could recover a panic.
+// run runs fn on a goroutine of its own, where nobody else could recover a panic. If the race was over before the goroutine
+// came to run, fn does not start.
 func (a *attempt) run(ctx context.Context) {
+	if a.race.isOver() {
+		return
+	}
 	returned := false
 	defer func() {
 		if !returned {
@@ -109,6 +113,12 @@ func (a *attempt) run(ctx context.Context) {
 	}()
 	a.err = traced(ctx, a.race.spanner, a.number, a.race.fn)
 	returned = true
+}
+
+func (r *race) isOver() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
 }
 
 // end hands over an attempt that has ended.
