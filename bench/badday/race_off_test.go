@@ -1,0 +1,5 @@
+//go:build !race
+
+package badday
+
+const raceEnabled = false
