@@ -50,9 +50,9 @@ func TestCallsBeyondMaxAreRefused(t *testing.T) {
 	assert.Equal(t, "bulkhead", refusal.Policy)
 	assert.Equal(t, "payments", refusal.Name)
 	assert.Zero(t, refusal.RetryAt, "nobody knows when a call will end")
-	assert.EqualError(t, err, "bulkhead payments: no permit free")
-	assert.ErrorIs(t, err, ErrFull)
-	assert.ErrorIs(t, err, policy.ErrRejected)
+	require.EqualError(t, err, "bulkhead payments: no permit free")
+	require.ErrorIs(t, err, ErrFull)
+	require.ErrorIs(t, err, policy.ErrRejected)
 	assert.Equal(t, policy.Ignored, policy.Classify(t.Context(), err), "an outer breaker does not take it for a failure")
 	releases[0]()
 	assert.Equal(t, io.EOF, b.Do(t.Context(), func(context.Context) error { return io.EOF }), "what fn says comes back as it is")
@@ -98,8 +98,8 @@ func TestAPermitIsHeldUntilFnReturns(t *testing.T) {
 		}()
 		time.Sleep(30 * time.Second) // long past the limit
 		assert.Equal(t, 1, b.Stats().Running)
-		assert.ErrorIs(t, p.Do(t.Context(), func(context.Context) error { return nil }), ErrFull)
-		assert.ErrorIs(t, <-done, policy.ErrTimeout)
+		require.ErrorIs(t, p.Do(t.Context(), func(context.Context) error { return nil }), ErrFull)
+		require.ErrorIs(t, <-done, policy.ErrTimeout)
 		assert.NoError(t, p.Do(t.Context(), func(context.Context) error { return nil }))
 	})
 }
@@ -171,7 +171,7 @@ func TestResizeWithNobodyWaiting(t *testing.T) {
 	assert.Equal(t, Stats{Max: 2, Running: 3, Acquired: 3}, b.Stats(), "the running ones finish")
 	releases[0]()
 	_, err := b.Acquire(t.Context())
-	assert.ErrorIs(t, err, ErrFull)
+	require.ErrorIs(t, err, ErrFull)
 	releases[1]()
 	hold(t, b, 1)
 	assert.Equal(t, 2, b.Stats().Running)
@@ -240,11 +240,11 @@ func TestNames(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	assert.NoError(t, Config{Max: 1}.Validate())
 	assert.NoError(t, Config{Max: most, Queue: most, MaxWait: time.Hour}.Validate())
-	assert.EqualError(t, Config{Queue: -1, MaxWait: -1}.Validate(), "bulkhead: Max is 0, must be from 1 to 2147483647\n"+
+	require.EqualError(t, Config{Queue: -1, MaxWait: -1}.Validate(), "bulkhead: Max is 0, must be from 1 to 2147483647\n"+
 		"bulkhead: Queue is -1, must be from 0 (none) to 2147483647\n"+
 		"bulkhead: MaxWait is -1ns, must be 0 (as long as the context allows) or more")
-	assert.Error(t, Config{Max: most + 1}.Validate())
-	assert.Error(t, Config{Max: 1, Queue: most + 1}.Validate())
+	require.Error(t, Config{Max: most + 1}.Validate())
+	require.Error(t, Config{Max: 1, Queue: most + 1}.Validate())
 	assert.PanicsWithError(t, "bulkhead: Max is -3, must be from 1 to 2147483647", func() { New("b", Config{Max: -3}) })
 
 	b := quiet(Config{Max: 1})

@@ -39,6 +39,9 @@ func (p *permits) add(n int) bool {
 	return waiting(word) > 0 && free(word) > 0
 }
 
+// crowded reports whether so many wait already.
+func (p *permits) crowded(queue int) bool { return waiting(p.word.Load()) >= queue }
+
 // takeOrWait takes a free permit that nobody waits for, else counts one more who waits unless the queue is full. Only the
 // holder of the queue's lock may call it, as the next two.
 func (p *permits) takeOrWait(queue int) (took, waits bool) {

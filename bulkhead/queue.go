@@ -17,13 +17,16 @@ type queue struct {
 
 // waitingCall is a call that waits for a permit.
 type waitingCall struct {
+	start   time.Duration // the instant of its arrival
 	granted chan struct{} // closed under mu when a permit is handed to it
 	place   *list.Element // nil once it has left the queue; guarded by the bulkhead's mu
 }
 
-// wait waits in the queue for a permit. A permit that is handed over in the instant the context ends goes on to the next; one
-// that is handed over in the instant MaxWait ends is kept.
+// wait enters the queue and waits there for a permit, unless there is no room or no hope.
 func (b *Bulkhead) wait(ctx context.Context) (waited bool, err error) {
+	if b.permits.crowded(b.cfg.Queue) {
+		return false, b.refuse(ctx, rejected, b.full.atOnce)
+	}
 	// What belongs to others is asked before the queue is entered: should it panic, no permit is ever handed to a call that
 	// is gone.
 	done := ctx.Done()
@@ -37,14 +40,19 @@ func (b *Bulkhead) wait(ctx context.Context) (waited bool, err error) {
 	}
 	c, took := b.joinLocked(start)
 	b.mu.Unlock()
-	if took {
+	switch {
+	case took:
 		b.counts[acquired].Add(1)
 		return false, nil
-	}
-	if c == nil {
+	case c == nil:
 		return false, b.refuse(ctx, rejected, b.full.atOnce)
 	}
+	return true, b.await(ctx, done, c)
+}
 
+// await waits for c to be handed a permit. One that comes in the instant the context ends goes on to the next; one that comes
+// in the instant MaxWait ends is kept.
+func (b *Bulkhead) await(ctx context.Context, done <-chan struct{}, c *waitingCall) error {
 	var expired <-chan time.Time
 	if b.cfg.MaxWait > 0 {
 		timer := time.NewTimer(b.cfg.MaxWait)
@@ -54,33 +62,35 @@ func (b *Bulkhead) wait(ctx context.Context) (waited bool, err error) {
 	select {
 	case <-c.granted:
 	case <-done:
-		b.abandon(c)
-		return true, b.canceled(ctx, start)
+		if !b.leave(c) {
+			b.release()
+		}
+		return b.canceled(ctx, c)
 	case <-expired:
 		if b.leave(c) {
-			b.record(ctx, waitTimedOut, start)
-			return true, b.refuse(ctx, timedOut, b.full.expired)
+			err := b.refuse(ctx, timedOut, b.full.expired)
+			b.record(ctx, waitTimedOut, c.start)
+			return err
 		}
 	}
-	// It holds a permit now, which goes on should the context have ended, or an observer panic.
 	kept := false
 	defer func() {
-		if !kept {
+		if !kept { // also where somebody else's code panics
 			b.release()
 		}
 	}()
 	if ctx.Err() != nil {
-		return true, b.canceled(ctx, start)
+		return b.canceled(ctx, c)
 	}
 	b.counts[acquired].Add(1)
-	b.record(ctx, waitAcquired, start)
+	b.record(ctx, waitAcquired, c.start)
 	kept = true
-	return true, nil
+	return nil
 }
 
-func (b *Bulkhead) canceled(ctx context.Context, start time.Duration) error {
+func (b *Bulkhead) canceled(ctx context.Context, c *waitingCall) error {
 	b.counts[canceled].Add(1)
-	b.record(ctx, waitCanceled, start)
+	b.record(ctx, waitCanceled, c.start)
 	return ctx.Err()
 }
 
@@ -93,7 +103,7 @@ func (b *Bulkhead) joinLocked(now time.Duration) (c *waitingCall, took bool) {
 	if b.queue.calls.Len() == 0 {
 		b.queue.pace = pace{last: now}
 	}
-	c = &waitingCall{granted: make(chan struct{})}
+	c = &waitingCall{start: now, granted: make(chan struct{})}
 	c.place = b.queue.calls.PushBack(c)
 	return c, false
 }
@@ -118,13 +128,6 @@ func (b *Bulkhead) leave(c *waitingCall) bool {
 	b.removeLocked(c)
 	b.permits.leave()
 	return true
-}
-
-// abandon leaves the queue, and gives up the permit if there is one already.
-func (b *Bulkhead) abandon(c *waitingCall) {
-	if !b.leave(c) {
-		b.release()
-	}
 }
 
 func (b *Bulkhead) removeLocked(c *waitingCall) {

@@ -54,7 +54,7 @@ func TestThoseWhoWaitAreServedInOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		assert.Equal(t, Stats{Max: 2, Running: 2, Queue: 10, Waiting: 10, Acquired: 2}, b.Stats())
-		assert.ErrorIs(t, b.Do(t.Context(), func(context.Context) error { return nil }), ErrFull, "the queue is full")
+		require.ErrorIs(t, b.Do(t.Context(), func(context.Context) error { return nil }), ErrFull, "the queue is full")
 		wg.Wait()
 		assert.True(t, slices.IsSorted(order), order)
 		assert.Equal(t, Stats{Max: 2, Queue: 10, Acquired: 12, Rejected: 1}, b.Stats())
@@ -99,7 +99,7 @@ func TestThoseWhoGiveUpTakeNoPermitsWithThem(t *testing.T) {
 		waits := busy(t.Context(), b, 100, 0)
 		for _, err := range results(waits) {
 			require.ErrorIs(t, err, ErrFull)
-			assert.EqualError(t, err, "bulkhead payments: no permit free (waited 1s)")
+			require.EqualError(t, err, "bulkhead payments: no permit free (waited 1s)")
 		}
 		results(running)
 		assert.Equal(t, Stats{Max: 8, Queue: 100, Acquired: 8, TimedOut: 100}, b.Stats())
@@ -170,12 +170,32 @@ func TestAPermitGrantedToOneWhoLeavesGoesOn(t *testing.T) {
 	first, second := b.enqueue(t), b.enqueue(t)
 	release()
 	<-first.granted
-	b.abandon(first)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	assert.Equal(t, context.Canceled, b.await(ended, ended.Done(), first), "both its permit and its end are there")
 	<-second.granted
 	assert.False(t, b.leave(second), "it holds a permit")
-	assert.Equal(t, 1, b.Stats().Running)
-	b.abandon(second)
-	assert.False(t, b.InUse())
+	assert.Equal(t, Stats{Max: 1, Running: 1, Queue: 2, Acquired: 1, Canceled: 1}, b.Stats())
+}
+
+// watched is a context that knows whether somebody waits for its end.
+type watched struct {
+	context.Context
+	asked atomic.Bool
+}
+
+func (w *watched) Done() <-chan struct{} {
+	w.asked.Store(true)
+	return w.Context.Done()
+}
+
+func TestARefusalAtOnceAsksForNoEndOfTheContext(t *testing.T) {
+	b := quiet(Config{Max: 1, Queue: 1})
+	hold(t, b, 1)
+	b.enqueue(t)
+	ctx := &watched{Context: t.Context()}
+	require.ErrorIs(t, b.Do(ctx, func(context.Context) error { return nil }), ErrFull)
+	assert.False(t, ctx.asked.Load(), "it may set a timer")
 }
 
 // silent is a context that has ended when ended says so, but tells nobody unless asked.
@@ -267,9 +287,9 @@ func TestThePaceUnderAnotherMaxIsForgotten(t *testing.T) {
 		synctest.Wait() // one runs, four wait
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		assert.ErrorIs(t, b.Do(ctx, func(context.Context) error { return nil }), ErrFull)
+		require.ErrorIs(t, b.Do(ctx, func(context.Context) error { return nil }), ErrFull)
 		b.Resize(3)
-		assert.NoError(t, b.Do(ctx, func(context.Context) error { return nil }))
+		require.NoError(t, b.Do(ctx, func(context.Context) error { return nil }))
 		results(calls)
 	})
 }
@@ -299,7 +319,7 @@ func TestAWaitIsNotTakenFromTheTimeoutFurtherIn(t *testing.T) {
 		release := hold(t, b, 1)[0]
 		p := policy.NewPipeline("p", b, policy.Timeout(time.Second)).Observed(observe.Discard)
 		time.AfterFunc(time.Minute, release)
-		assert.NoError(t, p.Do(t.Context(), func(ctx context.Context) error {
+		require.NoError(t, p.Do(t.Context(), func(ctx context.Context) error {
 			time.Sleep(900 * time.Millisecond)
 			return ctx.Err()
 		}))
@@ -321,6 +341,6 @@ func TestAnObserverThatPanicsOnAWaitLosesNoPermit(t *testing.T) {
 		assert.False(t, b.InUse())
 		defer hold(t, b, 1)[0]()
 		assert.Equal(t, "observer", do(), "on a refusal")
-		assert.Equal(t, 1, b.Stats().Running)
+		assert.Equal(t, Stats{Max: 1, Running: 1, Queue: 1, Acquired: 3, TimedOut: 1}, b.Stats())
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/policy/observe"
@@ -39,13 +40,13 @@ func TestItReportsWhatHappened(t *testing.T) {
 		synctest.Wait()
 		assert.EqualValues(t, 2, o.rows(t)["switchgear.bulkhead.queue.usage"])
 		refusedAt := time.Now()
-		assert.ErrorIs(t, p.Do(ctx, fn), ErrFull)
-		assert.ErrorIs(t, <-first, context.DeadlineExceeded)
-		assert.ErrorIs(t, <-second, ErrFull)
+		require.ErrorIs(t, p.Do(ctx, fn), ErrFull)
+		require.ErrorIs(t, <-first, context.DeadlineExceeded)
+		require.ErrorIs(t, <-second, ErrFull)
 		third := busy(t.Context(), b, 1, 0)
 		time.Sleep(5 * time.Second)
 		release()
-		assert.NoError(t, <-third)
+		require.NoError(t, <-third)
 
 		assert.Equal(t, []observe.Event{
 			{Kind: observe.Rejected, Policy: "bulkhead", Name: "payments", Pipeline: "charge", Reason: "rejected", Time: refusedAt},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestAllocations(t *testing.T) {
@@ -24,7 +25,7 @@ func TestAllocations(t *testing.T) {
 		for _, l := range []*Limiter{quiet(c.cfg), New("search", c.cfg)} {
 			_ = l.Do(ctx, succeed)
 			_ = l.Do(ctx, succeed) // makes the error of all refusals to come
-			assert.ErrorIs(t, l.Do(ctx, succeed), c.want, name)
+			require.ErrorIs(t, l.Do(ctx, succeed), c.want, name)
 			assert.Zero(t, testing.AllocsPerRun(100, func() { _ = l.Do(ctx, succeed) }), name)
 		}
 	}

@@ -116,7 +116,7 @@ func TestARefusalSaysWhenToComeBack(t *testing.T) {
 	refusal := refusalOf(t, err)
 	assert.Equal(t, "rate_limiter", refusal.Policy)
 	assert.Equal(t, "search", refusal.Name)
-	assert.EqualError(t, err, "rate_limiter search: rate limit exceeded")
+	require.EqualError(t, err, "rate_limiter search: rate limit exceeded")
 	assert.Equal(t, policy.Ignored, policy.Classify(t.Context(), err), "an outer breaker does not take it for a failure")
 	assert.Equal(t, start.Add(250*time.Millisecond), refusal.RetryAt)
 	assert.Equal(t, 200*time.Millisecond, refusal.RetryAfter(), "by the limiter's clock")
@@ -175,7 +175,7 @@ func TestATokenIsSpentWhenACallStartsAndNotHeld(t *testing.T) {
 			return fn(ctx)
 		})
 		err := policy.NewPipeline("p", backoff, l, full).Observed(observe.Discard).Do(t.Context(), succeed)
-		assert.ErrorIs(t, err, policy.ErrRejected)
+		require.ErrorIs(t, err, policy.ErrRejected)
 		assert.Equal(t, Stats{Rate: 1, Burst: 3, Available: 2, Acquired: 2}, l.Stats())
 		assert.Panics(t, func() { _ = l.Do(t.Context(), func(context.Context) error { panic(1) }) })
 		assert.InDelta(t, 1, l.Stats().Available, 0)
@@ -247,7 +247,7 @@ func TestAGroupKeepsALimiterWhoseBucketIsNotFull(t *testing.T) {
 	for i := range 10 {
 		g.Get(fmt.Sprint("key ", i))
 	}
-	assert.ErrorIs(t, g.Get("a").Allow(t.Context()), ErrLimited, "other keys are no way round its limit")
+	require.ErrorIs(t, g.Get("a").Allow(t.Context()), ErrLimited, "other keys are no way round its limit")
 	clock.move(time.Second)
 	a := g.Get("a")
 	g.Get("x")
@@ -264,9 +264,9 @@ func TestNames(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	assert.NoError(t, Config{}.Validate())
 	assert.NoError(t, Config{Rate: math.Inf(1), Burst: 1, MaxWait: -1}.Validate())
-	assert.EqualError(t, Config{Rate: -1, Burst: -2}.Validate(), "ratelimit: Rate is -1, must be 0 (none) or more, or +Inf (no limit)\n"+
+	require.EqualError(t, Config{Rate: -1, Burst: -2}.Validate(), "ratelimit: Rate is -1, must be 0 (none) or more, or +Inf (no limit)\n"+
 		"ratelimit: Burst is -2, must be 0 (a tenth of a second's, at least 1) or more")
-	assert.Error(t, Config{Rate: math.NaN()}.Validate())
+	require.Error(t, Config{Rate: math.NaN()}.Validate())
 	assert.PanicsWithError(t, "ratelimit: Rate is NaN, must be 0 (none) or more, or +Inf (no limit)", func() { New("l", Config{Rate: math.NaN()}) })
 	for rate, want := range map[float64]int{0: 1, 1: 1, 10: 1, 10.5: 2, 70: 7, 1e300: math.MaxInt32, math.Inf(1): math.MaxInt32} {
 		assert.Equal(t, want, quiet(Config{Rate: rate}).Stats().Burst, rate)

@@ -57,12 +57,12 @@ func (p patience) allows(now, wait time.Duration) bool {
 
 // wait waits in the queue for a token.
 func (l *Limiter) wait(ctx context.Context) (waited bool, err error) {
-	done := ctx.Done()
 	c, err := l.join(ctx, l.patienceOf(ctx))
 	if c == nil {
 		return false, err
 	}
 	defer l.leave(c) // should somebody else's code panic
+	done := ctx.Done()
 	var alarm alarm
 	defer alarm.stop()
 	for {
@@ -79,8 +79,9 @@ func (l *Limiter) wait(ctx context.Context) (waited bool, err error) {
 			l.record(ctx, waitAcquired, c.start)
 			return true, nil
 		case turn.refusal != nil:
+			err := l.refuse(ctx, turn.refusal, turn.clock)
 			l.record(ctx, waitRejected, c.start)
-			return true, l.refuse(ctx, turn.refusal, turn.clock)
+			return true, err
 		}
 		select {
 		case <-c.woken:

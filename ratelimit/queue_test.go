@@ -95,7 +95,7 @@ func TestTheNextMovesUpWhereOneLeaves(t *testing.T) {
 		cancel()
 		assert.Equal(t, context.Canceled, <-first)
 		assert.Equal(t, context.Canceled, <-middle)
-		assert.NoError(t, <-last)
+		require.NoError(t, <-last)
 		assert.Equal(t, time.Second, time.Since(start))
 	})
 }
@@ -111,7 +111,7 @@ func TestAWaitThatIsTooLongIsRefusedAtOnceAndTakesNoToken(t *testing.T) {
 			err := l.Allow(ctx)
 			cancel()
 			assert.Equal(t, start.Add(time.Second), refusalOf(t, err).RetryAt)
-			assert.NotErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
 			assert.Equal(t, policy.Ignored, policy.Classify(t.Context(), err))
 		}
 		waits := come(t.Context(), l, 2) // two seconds are not too long
@@ -119,12 +119,12 @@ func TestAWaitThatIsTooLongIsRefusedAtOnceAndTakesNoToken(t *testing.T) {
 		assert.Zero(t, time.Since(start))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		assert.ErrorIs(t, l.Allow(ctx), ErrLimited)
+		require.ErrorIs(t, l.Allow(ctx), ErrLimited)
 		assert.NoError(t, <-waits)
 		assert.NoError(t, <-waits)
 		assert.Equal(t, 2*time.Second, time.Since(start))
 		time.Sleep(time.Second)
-		assert.NoError(t, l.Allow(ctx), "RetryAt was true")
+		require.NoError(t, l.Allow(ctx), "RetryAt was true")
 		assert.Equal(t, Stats{Rate: 1, Burst: 1, Acquired: 4, Rejected: 4}, l.Stats())
 	})
 }
@@ -163,7 +163,7 @@ func TestSetRateReachesThoseWhoWait(t *testing.T) {
 		first, second, third := come(t.Context(), l, 1), come(t.Context(), l, 1), come(t.Context(), l, 1)
 		time.Sleep(500 * time.Millisecond) // half a token
 		l.SetRate(5)
-		assert.NoError(t, <-first)
+		require.NoError(t, <-first)
 		assert.Equal(t, 600*time.Millisecond, time.Since(start))
 		l.SetRate(.1) // the second's would come after 10.6s: too late
 		refusal := refusalOf(t, <-second)
@@ -180,7 +180,7 @@ func TestSetRateReachesThoseWhoWait(t *testing.T) {
 		last = come(t.Context(), l, 2)
 		l.SetRate(math.Inf(1))
 		for range cap(last) {
-			assert.NoError(t, <-last)
+			require.NoError(t, <-last)
 		}
 		assert.Equal(t, 600*time.Millisecond, time.Since(start))
 		assert.EqualValues(t, 3, l.Stats().Rejected)
@@ -197,7 +197,7 @@ func TestSetRateRefusesOnlyThoseForWhomItIsTooLate(t *testing.T) {
 		start := time.Now()
 		l.SetRate(2)
 		for i, want := range []error{nil, ErrLimited, nil, ErrLimited} {
-			assert.ErrorIs(t, <-waits[i], want, i)
+			require.ErrorIs(t, <-waits[i], want, i)
 		}
 		assert.Equal(t, time.Second, time.Since(start))
 	})
@@ -216,7 +216,7 @@ func TestWaitsTakeRealTimeWhateverTheClockSays(t *testing.T) {
 
 		waits := come(t.Context(), l, 1)
 		clock.move(100 * time.Millisecond)
-		assert.NoError(t, <-waits)
+		require.NoError(t, <-waits)
 		assert.Equal(t, 1100*time.Millisecond, time.Since(start), "it looked when the wait was over")
 
 		clock.move(100*time.Millisecond - time.Microsecond)
@@ -330,7 +330,7 @@ func TestOneWhoseMaxWaitEndsAsItsTokenComesIsServed(t *testing.T) {
 		waits := come(t.Context(), l, 101)
 		for i := range 101 {
 			if err := <-waits; err != nil {
-				assert.ErrorIs(t, err, ErrLimited, i)
+				require.ErrorIs(t, err, ErrLimited, i)
 			}
 		}
 		assert.Equal(t, Stats{Rate: 1000, Burst: 1, Acquired: 101, Rejected: 1}, l.Stats())
@@ -372,7 +372,7 @@ func TestAWaitIsNotTakenFromTheTimeoutFurtherIn(t *testing.T) {
 		l := quiet(Config{Rate: .1, MaxWait: forEver})
 		p := policy.NewPipeline("p", l, policy.Timeout(time.Second)).Observed(observe.Discard)
 		for range 2 { // the second waits for ten seconds
-			assert.NoError(t, p.Do(t.Context(), func(ctx context.Context) error {
+			require.NoError(t, p.Do(t.Context(), func(ctx context.Context) error {
 				time.Sleep(900 * time.Millisecond)
 				return ctx.Err()
 			}))

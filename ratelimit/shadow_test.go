@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/switchgear-go/switchgear/policy/observe"
@@ -18,18 +19,18 @@ func TestShadowRefusesAndDelaysNobody(t *testing.T) {
 		l := New("search", Config{Rate: 1, Burst: 1, MaxWait: 2 * time.Second, Shadow: true, Observer: o})
 		start := time.Now()
 		for range 5 {
-			assert.NoError(t, l.Do(t.Context(), succeed))
+			require.NoError(t, l.Do(t.Context(), succeed))
 		}
 		assert.Zero(t, time.Since(start))
 		assert.Equal(t, Stats{Rate: 1, Burst: 1, Acquired: 5, WouldReject: 2}, l.Stats(), "one now, two would wait")
 		assert.Empty(t, o.events, "nothing was rejected")
 		assert.EqualValues(t, 2, o.rows(t)["switchgear.rate_limiter.would_reject"])
 		time.Sleep(time.Second)
-		assert.NoError(t, l.Allow(t.Context()))
+		require.NoError(t, l.Allow(t.Context()))
 		assert.EqualValues(t, 2, l.Stats().WouldReject, "there is room for one to wait again")
 		l.SetRate(0)
 		assert.EqualValues(t, 4, l.Stats().WouldReject, "those who would wait now would wait for ever")
-		assert.NoError(t, l.Allow(t.Context()))
+		require.NoError(t, l.Allow(t.Context()))
 		l.SetRate(0)
 		assert.EqualValues(t, 5, l.Stats().WouldReject)
 		assert.True(t, l.InUse())

@@ -35,15 +35,15 @@ func TestItReportsWhatHappened(t *testing.T) {
 		leaving, leave := context.WithCancel(t.Context())
 		first, second := come(t.Context(), l, 1), come(leaving, l, 1)
 		refusedAt := time.Now()
-		assert.ErrorIs(t, p.Do(ctx, succeed), ErrLimited)
+		require.ErrorIs(t, p.Do(ctx, succeed), ErrLimited)
 		time.Sleep(500 * time.Millisecond)
 		leave()
 		assert.Equal(t, context.Canceled, <-second)
-		assert.NoError(t, <-first)
+		require.NoError(t, <-first)
 		third := come(t.Context(), l, 1)
 		time.Sleep(250 * time.Millisecond)
 		l.SetRate(0)
-		assert.ErrorIs(t, <-third, ErrLimited)
+		require.ErrorIs(t, <-third, ErrLimited)
 
 		require.Len(t, o.events, 2)
 		assert.Equal(t, observe.Event{
@@ -79,7 +79,7 @@ func TestWhoTellsOfItsWaitHasLeftTheQueue(t *testing.T) {
 		assert.Equal(t, context.Canceled, <-waits)
 		waits = come(t.Context(), l, 1)
 		l.SetRate(0)
-		assert.ErrorIs(t, <-waits, ErrLimited)
+		require.ErrorIs(t, <-waits, ErrLimited)
 		assert.Equal(t, 3, told)
 	})
 }
