@@ -127,11 +127,18 @@ func eventAttributes(e *observe.Event) []attribute.KeyValue {
 	case observe.Exhausted:
 		a.text(semconv.RetryResult, e.Reason)
 		a = append(a, attribute.Int(semconv.AttemptNumber, e.Attempt))
+		if e.Delay > 0 {
+			a.seconds(semconv.RetryDelayAttribute, e.Delay)
+		}
 		a.failure(e.Err)
 	case observe.TimedOut:
 		a.seconds(semconv.TimeoutLimit, e.Delay)
 	case observe.Hedged:
 		a = append(a, attribute.Int(semconv.AttemptNumber, e.Attempt))
+		if e.Reason == semconv.ResultBudgetExhausted {
+			a.text(semconv.RetryResult, e.Reason)
+		}
+		a.failure(e.Err)
 	case observe.FellBack:
 		a.failure(e.Err)
 	}

@@ -204,7 +204,11 @@ func driveHedge(l *lab) {
 	attempts(time.Minute, time.Second, nil)
 	attempts(2*time.Second, time.Minute, nil)
 	attempts(2*time.Second, 2*time.Second, errDown)
-	time.Sleep(time.Hour) // for the losers to return
+	time.Sleep(time.Hour)  // for the losers to return
+	_ = l.call(p, errDown) // fails before the delay: the next attempt follows at once
+
+	broke := retry.NewBudget("broke", retry.BudgetConfig{Ratio: -1, PerSecond: -1})
+	_ = l.call(l.pipeline("not hedged", retry.NewHedge(retry.HedgeConfig{Delay: time.Second, Budget: broke})), errDown)
 }
 
 func driveBulkhead(l *lab) {

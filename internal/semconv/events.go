@@ -64,6 +64,8 @@ var Events = []Event{
 			{Key: PipelineName, Optional: "the call runs in a pipeline"},
 			{Key: EventLag, Type: Double, Optional: "on a span event, where it is a millisecond or more"},
 			{Key: AttemptNumber, Type: Int},
+			{Key: RetryResult, Values: []string{"budget_exhausted"}, Optional: "the budget did not allow the attempt"},
+			{Key: ErrorType, Values: []string{"exhausted", "timeout", "rejected", "panic", "canceled", "429", "500", "502", "503", "504", "_OTHER"}, Optional: "another attempt had failed, or this one panicked"},
 		},
 	},
 	{
@@ -98,6 +100,7 @@ var Events = []Event{
 			{Key: EventLag, Type: Double, Optional: "on a span event, where it is a millisecond or more"},
 			{Key: RetryResult, Values: []string{"exhausted", "not_retryable", "budget_exhausted", "deadline", "canceled"}},
 			{Key: AttemptNumber, Type: Int},
+			{Key: RetryDelayAttribute, Type: Double, Optional: "the next wait was refused, for its length or by the budget"},
 			{Key: ErrorType, Values: []string{"exhausted", "timeout", "rejected", "panic", "canceled", "429", "500", "502", "503", "504", "_OTHER"}, Optional: "it did not succeed"},
 		},
 	},

@@ -49,14 +49,21 @@ type Event struct {
 	Name     string // the policy's name
 	Pipeline string // the pipeline the call runs in, if any
 
-	From   string // StateChange: the state before. Rejected by a breaker: the state that refuses
-	To     string // StateChange: the state after
-	Reason string // StateChange: why. Rejected: the result of asking (rejected, timeout). Exhausted: the result of the call
+	From string // StateChange: the state before. Rejected by a breaker: the state that refuses
+	To   string // StateChange: the state after
 
-	Attempt int           // Attempt, Hedged: the attempt that comes, from 2. Exhausted: the attempts made
-	Delay   time.Duration // Attempt: the wait before it. StateChange to open: the wait drawn. TimedOut: the limit
-	Err     error         // what the call had failed with
-	Time    time.Time     // when it took effect: the end of a cooldown, say, not the moment somebody found it
+	// Reason is why. StateChange: failure_ratio, cooldown_elapsed, … Rejected: the result of asking (rejected, timeout).
+	// Exhausted: the result of the call. Hedged: budget_exhausted if no attempt was allowed, panic if one ended in one.
+	Reason string
+
+	Attempt int // Attempt, Hedged: the attempt that comes, from 2. Exhausted: the attempts made
+
+	// Delay is a time that matters. Attempt: the wait before it. Exhausted: the wait that was refused, if one was. Hedged:
+	// how long the attempt before has run. StateChange to open: the wait drawn. TimedOut: the limit.
+	Delay time.Duration
+
+	Err  error     // what the call had failed with
+	Time time.Time // when it took effect: the end of a cooldown, say, not the moment somebody found it
 
 	Ratio      float64 // StateChange on a ratio: the ratio judged
 	Calls      int     // StateChange on a ratio or count: the calls judged
