@@ -64,6 +64,12 @@ func message(e Event) string {
 	case TimedOut:
 		return what + " exceeded"
 	case Hedged:
+		switch e.Reason {
+		case "panic":
+			return what + ": an attempt panicked"
+		case "budget_exhausted":
+			return what + " may not send another attempt"
+		}
 		return what + " sent another attempt"
 	case FellBack:
 		return what + " used"
