@@ -1,0 +1,39 @@
+package call
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/switchgear-go/switchgear/internal/instant"
+	"github.com/switchgear-go/switchgear/policy/observe"
+)
+
+func TestStartIsTheInnermostStartThatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := Instant(instant.Now())
+		assert.Equal(t, begin, Start(t.Context()), "now, where none is known")
+		attempt := &Attempt{Context: t.Context(), Number: 2, Start: begin}
+		time.Sleep(time.Second)
+		assert.Equal(t, begin, Start(attempt))
+		again := Restart(attempt)
+		assert.Equal(t, begin+Instant(time.Second), Start(again))
+		time.Sleep(time.Second)
+		assert.Equal(t, begin+Instant(time.Second), Start(context.WithValue(again, attemptKey{}, nil)))
+		assert.Equal(t, attempt, AttemptOf(again))
+		assert.Nil(t, AttemptOf(t.Context()))
+	})
+}
+
+func TestTellKeepsAnObserversPanicFromTakingThePlaceOfFns(t *testing.T) {
+	o := observe.Func(func(context.Context, observe.Event) { panic("observer") })
+	assert.NotPanics(t, func() { Tell(t.Context(), o, observe.Event{}, false) })
+	assert.PanicsWithValue(t, "observer", func() { Tell(t.Context(), o, observe.Event{}, true) })
+	assert.PanicsWithValue(t, "fn", func() {
+		defer Tell(t.Context(), o, observe.Event{}, false)
+		panic("fn")
+	})
+}
