@@ -20,8 +20,8 @@ type sendContext struct {
 	done            chan struct{}
 	outlived        atomic.Bool // the attempt does not matter any more
 
-	stopCaller  func() bool // stops waiting for the caller's end; nil if that never comes
 	stopAttempt func() bool // stops waiting for the attempt's end
+	stopCaller  func() bool // stops waiting for the caller's; nil before that began, and where it never comes
 
 	mu      sync.Mutex
 	err     error     // guarded by mu
@@ -38,14 +38,12 @@ func (c *sendContext) start(caller, attempt context.Context) (needed, alone bool
 		return false, alone
 	}
 	c.Context, c.caller, c.done = attempt, caller, make(chan struct{})
-	if alone {
+	if alone { // one timer, and the attempt's contexts need none
 		timer := time.AfterFunc(time.Duration(end)-instant.Now(), c.attemptEnded)
 		c.stopAttempt = timer.Stop
+		c.watchCaller()
 	} else {
 		c.stopAttempt = context.AfterFunc(attempt, c.attemptEnded)
-	}
-	if caller.Done() != nil {
-		c.stopCaller = context.AfterFunc(caller, c.callerEnded)
 	}
 	return true, alone
 }
@@ -56,7 +54,16 @@ func (c *sendContext) outlive() bool {
 		return false
 	}
 	c.outlived.Store(true)
+	if c.stopCaller == nil {
+		c.watchCaller()
+	}
 	return true
+}
+
+func (c *sendContext) watchCaller() {
+	if c.caller.Done() != nil {
+		c.stopCaller = context.AfterFunc(c.caller, c.callerEnded)
+	}
 }
 
 // release stops waiting for ends of others.
@@ -67,15 +74,18 @@ func (c *sendContext) release() {
 	}
 }
 
+// attemptEnded ends the context with that of the attempt, and not before: policies ask theirs whose fault an error is.
 func (c *sendContext) attemptEnded() {
-	err := c.Context.Err()
-	if err == nil { // by the clock of a timer it has
-		err = context.DeadlineExceeded
-	}
-	c.end(err)
+	<-c.Context.Done()
+	c.end(c.Context.Err())
 }
 
-func (c *sendContext) callerEnded() { c.end(c.caller.Err()) }
+func (c *sendContext) callerEnded() {
+	if !c.outlived.Load() {
+		<-c.Context.Done() // derives from it
+	}
+	c.end(c.caller.Err())
+}
 
 // end ends the context, once.
 func (c *sendContext) end(err error) {

@@ -51,6 +51,7 @@ func serve(t *testing.T, proto string, handler http.HandlerFunc) *server {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	srv := &server{Server: httptest.NewUnstartedServer(handler)}
+	srv.Config.ErrorLog = discardLog // tests break connections
 	open := map[net.Conn]bool{}
 	var mu sync.Mutex
 	srv.Config.ConnState = func(c net.Conn, state http.ConnState) {
@@ -241,7 +242,7 @@ func (l *ledger) counts(metric string) map[string]int64 {
 	counts := map[string]int64{}
 	for _, s := range l.sources {
 		for i := range s.Counts {
-			if v := s.Counts[i].Load(); s.Rows[i].Metric == metric && v != 0 {
+			if v := s.Counts[i].Load(); s.Rows[i].Metric == metric && v != 0 && v != observe.None {
 				key := make([]string, len(s.Rows[i].Attrs))
 				for j, a := range s.Rows[i].Attrs {
 					key[j] = a.Value
