@@ -53,7 +53,7 @@ func TestABodyIsReadWholeAfterThePoliciesAreDone(t *testing.T) {
 				require.NoError(t, err)
 				time.Sleep(attemptLimit) // only after it is the limit known not to matter
 				release <- struct{}{}
-				assert.Equal(t, len(content), len(readAll(t, resp)))
+				assert.Len(t, readAll(t, resp), len(content))
 			})
 		})
 	}
@@ -145,14 +145,14 @@ func TestDrainingHasLimits(t *testing.T) {
 		"in bytes, when told the length": {
 			failure: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "1000000")
-				w.WriteHeader(503)
+				w.WriteHeader(http.StatusServiceUnavailable)
 				_, _ = io.WriteString(w, strings.Repeat("x", 1000000))
 			},
 			policy: attempts(2),
 		},
 		"in bytes": {
 			failure: func(w http.ResponseWriter, _ *http.Request) {
-				w.WriteHeader(503)
+				w.WriteHeader(http.StatusServiceUnavailable)
 				_ = http.NewResponseController(w).Flush()
 				_, _ = io.WriteString(w, strings.Repeat("x", 1000000))
 			},
@@ -161,7 +161,7 @@ func TestDrainingHasLimits(t *testing.T) {
 		},
 		"in time": {
 			failure: func(w http.ResponseWriter, r *http.Request) {
-				w.WriteHeader(503)
+				w.WriteHeader(http.StatusServiceUnavailable)
 				_, _ = io.WriteString(w, "x")
 				_ = http.NewResponseController(w).Flush()
 				<-r.Context().Done()
@@ -171,7 +171,7 @@ func TestDrainingHasLimits(t *testing.T) {
 		},
 		"with the attempt": {
 			failure: func(w http.ResponseWriter, r *http.Request) {
-				w.WriteHeader(503)
+				w.WriteHeader(http.StatusServiceUnavailable)
 				_, _ = io.WriteString(w, "x")
 				_ = http.NewResponseController(w).Flush()
 				<-r.Context().Done()

@@ -145,7 +145,7 @@ func (s *serving) statusOf(err error) int {
 
 // clientGone reports whether whoever asked has left: the server cancels the request's context then.
 func (s *serving) clientGone() bool {
-	return s.request.Context().Err() == context.Canceled //nolint:errorlint // Err returns exactly this
+	return s.request.Context().Err() == context.Canceled
 }
 
 func textOf(status int) string {

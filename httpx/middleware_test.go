@@ -107,7 +107,7 @@ func TestAMiddlewareAddsNothingToAnAnswer(t *testing.T) {
 		"503":                           {attempts(3), answers(503), 503, strings.Repeat("x", 100)},
 		"nothing written":               {attempts(3), func(http.ResponseWriter, *http.Request) {}, 200, ""},
 		"an error after the answer":     {after, answers(201), 201, strings.Repeat("x", 100)},
-		"an error after the header":     {after, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(202) }, 202, ""},
+		"an error after the header":     {after, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }, 202, ""},
 		"an error after a flush":        {after, func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush() }, 200, ""},
 		"an error after a rc.Flush":     {after, func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() }, 200, ""},
 		"an error after an empty write": {after, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) }, 200, ""},
@@ -116,9 +116,12 @@ func TestAMiddlewareAddsNothingToAnAnswer(t *testing.T) {
 			_, _ = io.Copy(w, io.LimitReader(strings.NewReader("abc"), 2))
 		}, 200, "ab"},
 		"an error after nothing":    {after, func(http.ResponseWriter, *http.Request) {}, 500, "Internal Server Error\n"},
-		"an error after a hint":     {after, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103) }, 500, "Internal Server Error\n"},
+		"an error after a hint":     {after, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusEarlyHints) }, 500, "Internal Server Error\n"},
 		"an error after a bad copy": {after, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, failing{}) }, 500, "Internal Server Error\n"},
-		"the first status counts":   {after, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); w.WriteHeader(500) }, 404, ""},
+		"the first status counts": {after, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			w.WriteHeader(http.StatusInternalServerError)
+		}, 404, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, httpx.Middleware(row.policy)(row.handler).ServeHTTP, func(t *testing.T, srv *server) {
@@ -161,7 +164,7 @@ func TestAHandlerRunsOnce(t *testing.T) {
 		"again": policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
 			first := fn(ctx)
 			again := fn(ctx)
-			assert.ErrorIs(t, again, policy.ErrRejected)
+			require.ErrorIs(t, again, policy.ErrRejected)
 			assert.ErrorIs(t, again, httpx.ErrNotReplayable)
 			return first
 		}),
@@ -195,7 +198,7 @@ func TestAPolicyThatLeavesTheHandlerBehindIsWaitedFor(t *testing.T) {
 	srv := serve(t, "HTTP/1.1", httpx.Middleware(p)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(began)
 		<-returned
-		w.WriteHeader(204)
+		w.WriteHeader(http.StatusNoContent)
 	})).ServeHTTP)
 	resp, _ := ask(t, srv, "/")
 	assert.Equal(t, 204, resp.StatusCode)
@@ -215,18 +218,19 @@ func TestATimeoutsResponseIsWhollyTheHandlersOrWhollyIts(t *testing.T) {
 		case <-r.Context().Done():
 		case <-timer.C:
 			w.Header().Set("By", "handler")
-			w.WriteHeader(201)
+			w.WriteHeader(http.StatusCreated)
 			_, _ = io.WriteString(w, handler)
 		}
 	})).ServeHTTP, func(t *testing.T, srv *server) {
 		var answered, timedOut atomic.Int64
+		req := request(t, t.Context(), http.MethodGet, srv.URL)
 		work := make(chan struct{})
 		done := make(chan struct{})
 		for range 16 {
 			go func() {
 				defer func() { done <- struct{}{} }()
 				for range work {
-					resp, err := srv.base.RoundTrip(request(t, t.Context(), http.MethodGet, srv.URL))
+					resp, err := srv.base.RoundTrip(req.Clone(t.Context()))
 					if !assert.NoError(t, err) {
 						continue
 					}

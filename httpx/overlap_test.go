@@ -65,7 +65,7 @@ func TestTheWinnerOfAHedgeIsReadWholeAndTheLoserCancelled(t *testing.T) {
 					case <-time.After(eventually):
 						t.Fatal("the loser was not cancelled")
 					}
-					assert.Equal(t, len(content), len(readAll(t, resp)))
+					assert.Len(t, readAll(t, resp), len(content))
 					assert.Equal(t, 2, srv.base.sent())
 				})
 			})
@@ -272,7 +272,7 @@ func TestAPanicOfTheBaseReachesTheCaller(t *testing.T) {
 				Policy: layered(b),
 			}
 			assert.PanicsWithValue(t, http.ErrAbortHandler, func() {
-				_, _ = rt.RoundTrip(request(t, t.Context(), http.MethodGet, "http://a.test")) //nolint:bodyclose // there is none
+				_, _ = rt.RoundTrip(request(t, t.Context(), http.MethodGet, "http://a.test"))
 			})
 			assert.Equal(t, 1, b.Stats().Failed)
 		})

@@ -46,7 +46,7 @@ func TestWhichStatusIsAFailure(t *testing.T) {
 		assert.Equal(t, status, resp.Status[:3])
 		readAll(t, resp)
 		if !failure {
-			assert.NoError(t, seen, status)
+			require.NoError(t, seen, status)
 			assert.Zero(t, b.Stats().Failed, status)
 			continue
 		}
@@ -122,9 +122,9 @@ func TestACallerWhoLeavesEndsTheWaitAndIsToldSo(t *testing.T) {
 	start := time.Now()
 	resp, err := (&httpx.Transport{Base: srv.base, Policy: p}).RoundTrip(request(t, ctx, http.MethodGet, srv.URL))
 	assert.Nil(t, resp, "its body could not be read")
-	assert.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, context.Canceled)
 	var status *httpx.StatusError
-	assert.ErrorAs(t, err, &status, "and why it waited")
+	require.ErrorAs(t, err, &status, "and why it waited")
 	assert.Less(t, time.Since(start), 10*time.Second)
 }
 
@@ -209,7 +209,7 @@ func TestAnErrorThatDoesNotTellOfTheResponseWins(t *testing.T) {
 			require.Error(t, err)
 			assert.Nil(t, resp)
 			if row.is != nil {
-				assert.ErrorIs(t, err, row.is)
+				require.ErrorIs(t, err, row.is)
 			}
 			srv.base.requireAllClosed(t)
 		})
@@ -283,7 +283,7 @@ func TestARequestGoesToThePolicyOfItsHost(t *testing.T) {
 			readAll(t, resp)
 			continue
 		}
-		assert.ErrorIs(t, err, breaker.ErrCircuitOpen)
+		require.ErrorIs(t, err, breaker.ErrCircuitOpen)
 	}
 	resp, err := rt.RoundTrip(request(t, t.Context(), http.MethodGet, good.URL))
 	require.NoError(t, err, "the other host has a breaker of its own")

@@ -109,7 +109,7 @@ func (r *roundTrip) admit(ctx context.Context) (s *send, replaced []*send, err e
 				return false // it may have won
 			}
 			replaced = append(replaced, old)
-			r.stale = append(r.stale, old.resp)
+			r.stale = append(r.stale, old.resp) //nolint:bodyclose // begin drains it
 			return true
 		})
 	}
