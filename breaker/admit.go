@@ -11,15 +11,16 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// permit is the leave to make one call. Whoever gets one settles it exactly once.
+// permit allows one call. Whoever gets one settles it exactly once.
 type permit struct {
 	gen       *generation
-	start     time.Duration // meant only with run
-	run       *window.Run   // its entry in gen.running: of a probe, or of a call watched for being slow
-	bystander bool          // runs only because the breaker is in shadow mode, and is not judged
+	start     time.Duration // set only together with run
+	run       *window.Run   // its entry in gen.running, for a probe or a call that SlowCall watches; else nil
+	bystander bool          // runs only because of shadow mode; its result is not judged
 }
 
-// admit returns a permit, or the error that refuses one. By then what the asking has changed is told.
+// admit returns a permit, or the error that refuses the call. Any state change that admission causes (a cooldown that has
+// ended, say) is reported before it returns.
 func (b *Breaker) admit(ctx context.Context, now time.Duration) (permit, error) {
 	if g := b.current.Load(); b.refuses(g, now) {
 		return permit{}, b.refuse(ctx, g, now)
@@ -34,17 +35,18 @@ func (b *Breaker) admit(ctx context.Context, now time.Duration) (permit, error) 
 	return p, nil
 }
 
-// refuses reports whether g refuses every call now: that takes no lock to know.
+// refuses reports whether g refuses every call at now. It needs no lock: what it reads of g does not change.
 func (b *Breaker) refuses(g *generation, now time.Duration) bool {
 	return (g.state == Open || g.state == ForcedOpen) && now < g.end && !b.config.Shadow
 }
 
-// ask decides and marks in one step. Where the answer is no, the permit just names the generation that refuses.
+// ask decides and takes a probe slot under one hold of the lock, so that two callers never get the same slot. If ok is
+// false, only p.gen is set: the generation that refuses.
 func (b *Breaker) ask(ctx context.Context, now time.Duration) (p permit, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g := b.passLocked(ctx, now)
-	now = max(now, g.since) // it may have been read before g began
+	now = max(now, g.since) // the clock may have been read before g began
 	if g.state == Closed && b.config.SlowCall > 0 {
 		if m, trips := b.slowLocked(g, now); trips {
 			b.tripLocked(ctx, m)
@@ -71,14 +73,15 @@ func (b *Breaker) ask(ctx context.Context, now time.Duration) (p permit, ok bool
 	return p, true
 }
 
-// A ramp-up admits shares in millionths, so that a tenth of the calls is exactly that.
+// The shares of a ramp-up, in millionths: integers, so that a tenth of the calls is exactly a tenth.
 const (
 	wholeShare = 1_000_000
 	firstShare = wholeShare / 10
 )
 
-// rampLocked reports whether the ramp-up lets a call through. Each call adds the present share to a credit, and one that
-// makes it whole gets through: the calls let through are evenly spread among the others, not drawn.
+// rampLocked reports whether the ramp-up lets a call through. Each call adds the current share to a credit; a call is let
+// through, and the credit reduced, when it reaches a whole. That spaces admitted calls evenly, where a random draw would
+// not.
 func (b *Breaker) rampLocked(g *generation, now time.Duration) bool {
 	if now >= g.ramp {
 		if b.config.SlowCall == 0 {
@@ -95,7 +98,7 @@ func (b *Breaker) rampLocked(g *generation, now time.Duration) bool {
 	return true
 }
 
-// refuse counts and tells a refusal and returns its error, which all that g refuses share.
+// refuse counts and reports a refusal. It returns the one error that g's refusals share.
 func (b *Breaker) refuse(ctx context.Context, g *generation, now time.Duration) error {
 	b.counts[table.calls[g.state][rejected]].Add(1)
 	if b.owed.Load() {
@@ -110,8 +113,8 @@ func (b *Breaker) refuse(ctx context.Context, g *generation, now time.Duration) 
 	return g.refusal
 }
 
-// timeIn returns the wall time of an instant in g. An opening is short enough to reckon from its known end, which saves half
-// of a refusal's cost: reading the wall clock.
+// timeIn returns the wall time of an instant in g. While open it counts back from the known end of the cooldown, because
+// reading the wall clock would double the cost of a refusal.
 func (b *Breaker) timeIn(g *generation, at time.Duration) time.Time {
 	if g.state == Open {
 		return g.refusal.RetryAt.Add(at - g.end)

@@ -1,8 +1,8 @@
-// Package breaker stops calls to a dependency that fails, until it has recovered.
+// Package breaker implements a circuit breaker: it stops calls to a failing dependency until the dependency has recovered.
 //
-// A [Breaker] watches how calls end. When too many fail it opens: calls are refused at once, with [ErrCircuitOpen], so that
-// callers get their answer without waiting and the dependency gets the quiet it needs. After a cooldown it lets a single
-// call through as a probe, whose success closes it and whose failure opens it for longer.
+// A [Breaker] watches how calls end. When too many fail it opens: calls are refused at once with [ErrCircuitOpen], so
+// callers do not wait for a failure and the dependency gets a rest. After a cooldown the breaker is half-open and lets a
+// single call through as a probe. If the probe succeeds the breaker closes; if it fails the breaker opens again, for longer.
 //
 //	payments := breaker.New("payments-api", breaker.Config{}) // once, at start
 //	...
@@ -10,9 +10,9 @@
 //		return client.Charge(ctx, order)
 //	})
 //
-// Make one for each dependency and share it among all who call that: it learns from every call and costs none an
-// allocation. What counts against a dependency is for [policy.Classify] to say, or for Config.Classify: a caller who gives
-// up says nothing about it, and an answer marked [policy.Healthy] speaks for it.
+// Create one breaker per dependency and share it among all its callers: it learns from every call. A call allocates
+// nothing. [policy.Classify], or Config.Classify, decides what counts as a failure: by default every error does, except
+// that a call whose caller gave up is ignored and an error marked [policy.Healthy] is a success.
 package breaker
 
 import (
@@ -26,13 +26,15 @@ import (
 	"github.com/switchgear-go/switchgear/policy"
 )
 
-// Breaker is a circuit breaker: a [policy.Policy] that most callers put in a pipeline or call through [Breaker.Do]. It is
-// safe for concurrent use. No lock is held while a call runs or an observer is told, and nothing runs between calls: what a
-// cooldown's end or a probe's timeout changes, whoever looks next finds changed, as of that instant.
+// Breaker is a circuit breaker: a [policy.Policy] to put in a pipeline, or to call through [Breaker.Do]. Create it with
+// [New]; it is safe for concurrent use. No lock is held while a call or an observer runs.
 //
-// State changes are told to the observer in order, one at a time, and before the call that set them off returns, unless
-// another call is telling already. An observer that panics does so in the call that was telling, whose result and slot are
-// settled by then; what it left untold, the next call tells.
+// A breaker has no timer and no goroutine. A cooldown or a probe's timeout that has ended takes effect as of that instant,
+// however late the next call or read finds it.
+//
+// State changes are reported to the observer one at a time and in order, before the call that caused them returns; if
+// another call is reporting at that moment, that one reports them. If an observer panics, the panic leaves through the call
+// that was reporting, after its result was recorded and its slot freed; the next call reports what is left.
 type Breaker struct {
 	name   string
 	config Config // resolved
@@ -40,25 +42,25 @@ type Breaker struct {
 	counts []atomic.Int64 // see table; the observer reads them after the breaker is gone
 
 	current atomic.Pointer[generation] // what admits calls; written under mu
-	owed    atomic.Bool                // there are changes to tell and nobody is telling; written under mu
+	owed    atomic.Bool                // queue holds changes and nobody is telling them; written under mu
 
-	// Under mu: bookkeeping, and reading the clock. Never fn, an observer, or another function of the user's.
+	// mu is held for bookkeeping and for reading the clock, never while fn, an observer, Classify or TripOn runs.
 	mu            sync.Mutex
 	calls         calls          // the window; guarded by mu, as is all that follows
-	failures      *window.Latest // nil where only the counts in calls matter
-	consecutive   int
+	failures      *window.Latest // the instants of failures, for Failures in a window of time; else nil
+	consecutive   int            // failures in a row
 	lastFailure   error
 	lastFailureAt time.Duration
-	failed        bool // lastFailure means something
-	openings      int  // since it was last at ease; the next one is this reopening
-	lastWait      time.Duration
+	failed        bool                  // there was a failure: lastFailure and lastFailureAt are set
+	openings      int                   // openings that are not forgotten; the next one is the reopening of that number
+	lastWait      time.Duration         // the cooldown of the latest opening
 	spent         [states]time.Duration // in each state, without the present stay
-	used          [states]bool          // states that are reported
-	queue         []change              // to be told
-	telling       bool
+	used          [states]bool          // states whose rows are reported
+	queue         []change              // changes of state that the observer has yet to be told
+	telling       bool                  // some goroutine is telling
 }
 
-// calls is a window of calls.
+// calls is a window of calls: a [window.Sliding] or a [window.Last].
 type calls interface {
 	Add(now time.Duration, failed, slow bool)
 	At(now time.Duration) window.Counts
@@ -70,8 +72,8 @@ var (
 	_ call.Timed    = (*Breaker)(nil)
 )
 
-// New returns a closed breaker for the dependency of that name, which it reports under. It panics with [Config.Validate]'s
-// error if there is one.
+// New returns a closed breaker. name is what it reports under: usually the name of the dependency. New panics with the
+// error of [Config.Validate] if cfg is not valid.
 func New(name string, cfg Config) *Breaker {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
@@ -93,9 +95,9 @@ func New(name string, cfg Config) *Breaker {
 	return b
 }
 
-// Do runs fn unless the breaker refuses it; then it returns a *[policy.RejectedError] that matches [ErrCircuitOpen]. What fn
-// returned is judged by Config.Classify. A panic in fn, or [runtime.Goexit], is a failure and goes on. If ctx is done
-// already, Do returns its error and nothing else happens.
+// Do runs fn and returns its error, which Config.Classify judges. If the breaker refuses the call, fn does not run and Do
+// returns a *[policy.RejectedError] that matches [ErrCircuitOpen]. If fn panics or calls [runtime.Goexit], that counts as a
+// failure and continues to Do's caller. If ctx is already done, Do returns ctx's error and counts nothing.
 func (b *Breaker) Do(ctx context.Context, fn policy.Func) error {
 	b.check("Do", ctx)
 	if fn == nil {
@@ -104,7 +106,7 @@ func (b *Breaker) Do(ctx context.Context, fn policy.Func) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if g := b.current.Load(); g.free.Load() { // it needs no clock
+	if g := b.current.Load(); g.free.Load() { // saves reading the clock
 		return b.run(ctx, permit{gen: g}, fn)
 	}
 	return b.guard(ctx, b.clock.now(), fn)
@@ -130,7 +132,7 @@ func (b *Breaker) guard(ctx context.Context, now time.Duration, fn policy.Func) 
 	return b.run(ctx, p, fn)
 }
 
-// run runs fn and settles p, however fn ends.
+// run runs fn and settles p, whether fn returns, panics or exits.
 func (b *Breaker) run(ctx context.Context, p permit, fn policy.Func) error {
 	r := unreturned
 	defer func() { b.settle(ctx, &p, &r) }()

@@ -7,11 +7,11 @@ import (
 	"github.com/switchgear-go/switchgear/internal/instant"
 )
 
-// clock tells instants: the process's own, or offsets from the first reading of the user's clock. They never fall.
+// clock reads instants that never go back: those of package instant, or offsets from the first reading of Config.Clock.
 type clock struct {
-	read   func() time.Time // nil: the process's own, which is monotonic
-	first  time.Time
-	latest atomic.Int64
+	read   func() time.Time // Config.Clock; if nil, package instant, which is monotonic
+	first  time.Time        // the first reading
+	latest atomic.Int64     // the highest offset read so far
 }
 
 func (c *clock) set(read func() time.Time) {

@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// cooldown returns the wait of the reopening with that number (0 for a first opening). luck, from 0 to below 1, is where in
-// its range of jitter it lies.
+// cooldown returns how long the breaker stays open at its n-th reopening (0 for a first opening). draw, from 0 to below 1,
+// picks the place within the range of jitter.
 //
-// Where the range would reach above MaxCooldown it is cut there and the draw spread over what is left: cutting the draws
-// instead would send many breakers back at the same instant.
-func (c *Config) cooldown(reopening int, luck float64) time.Duration {
+// A range that reaches above MaxCooldown is cut off there before the draw is applied. Capping the result instead would make
+// many breakers probe after exactly MaxCooldown, at the same instant.
+func (c *Config) cooldown(reopening int, draw float64) time.Duration {
 	limit := float64(c.MaxCooldown)
 	middle := min(float64(c.Cooldown)*math.Pow(c.Growth, float64(reopening)), limit)
 	low, high := middle*(1-c.Jitter), min(middle*(1+c.Jitter), limit)
-	wait := low + luck*(high-low)
-	if wait >= limit { // also where a float cannot tell the limit from what overflows
+	wait := low + draw*(high-low)
+	if wait >= limit { // not converted: a float near MaxInt64 may be rounded up, and overflow
 		return c.MaxCooldown
 	}
 	return max(time.Duration(math.Round(wait)), 1)
 }
 
-// remembered returns what is left of a number of openings after a stay in closed: one less for each MaxCooldown of it. Only
-// those that made the wait longer count here, or it would take as long to forget a long outage as that has lasted.
+// remembered returns how many of the openings still count after the breaker was closed for that long: one less for each
+// MaxCooldown. Openings beyond those that made the cooldown longer are dropped first; otherwise forgetting a long outage
+// would take as long as the outage.
 func (c *Config) remembered(openings int, closed time.Duration) int {
 	forget := closed / c.MaxCooldown
 	if forget == 0 {
@@ -38,7 +39,7 @@ func (c *Config) steps() int {
 	}
 	grown := func(n float64) bool { return float64(c.Cooldown)*math.Pow(c.Growth, n) >= float64(c.MaxCooldown) }
 	n := math.Floor(math.Log(float64(c.MaxCooldown)/float64(c.Cooldown)) / math.Log(c.Growth))
-	for !grown(n) { // logarithms are a little off
+	for !grown(n) { // the quotient of logarithms is inexact: correct it in either direction
 		n++
 	}
 	for n > 0 && grown(n-1) {
@@ -47,7 +48,7 @@ func (c *Config) steps() int {
 	return int(min(n, math.MaxInt32))
 }
 
-// after returns at + d, or the end of time.
+// after returns at + d, or never if that overflows.
 func after(at, d time.Duration) time.Duration {
 	if sum := at + d; sum >= at {
 		return sum
@@ -55,5 +56,5 @@ func after(at, d time.Duration) time.Duration {
 	return never
 }
 
-// never is the end of what does not end by itself.
+// never is the end of a stay that time alone does not end.
 const never time.Duration = math.MaxInt64

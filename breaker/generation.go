@@ -12,51 +12,52 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// generation is one stay in a state. Each change of state begins a new one, and a permit names the one it is of: that is how
-// a result that comes from a stay that has ended is told from one that counts.
+// generation is one stay in a state. Each change of state begins a new one. A permit holds the generation that admitted it,
+// so a result that arrives after that stay has ended is recognised and does not count.
 type generation struct {
 	state   State
 	since   time.Duration
 	end     time.Duration         // Open: when its cooldown is over; else never
-	wait    time.Duration         // Open: its cooldown. HalfOpen: the cooldown that follows if it fails
-	luck    float64               // Closed: the jitter of the cooldown that follows
-	ramp    time.Duration         // Closed: when its ramp-up is over; without one, when it began
-	why     string                // Open, ForcedOpen and HalfOpen: what opened the breaker
-	cause   error                 // the failure that did, if one did
-	refusal *policy.RejectedError // one error for all whom this stay refuses
+	wait    time.Duration         // Open: its cooldown. HalfOpen: the next cooldown, should a probe fail
+	draw    float64               // the random draw for the jitter of the next cooldown, made in advance so that all reads agree
+	ramp    time.Duration         // Closed: when its ramp-up is over; without one, since
+	why     string                // Open, ForcedOpen, HalfOpen: the reason of the opening. Closed: ramp_up
+	cause   error                 // the failure that opened the breaker, if one did
+	refusal *policy.RejectedError // the error of every call that this stay refuses
 
-	// free is set where a call needs no permission: the breaker is closed and has nothing to find out at admission.
+	// free is set if calls need no admission: the breaker is closed, without ramp-up, and does not watch for slow calls.
 	free atomic.Bool
 
-	running   window.Running // probes, or the calls watched for being slow; guarded by Breaker.mu, as is what follows
-	successes int            // of probes
-	credit    int            // of the ramp-up
+	running   window.Running // probes, or the calls that SlowCall watches; guarded by Breaker.mu, as is what follows
+	successes int            // successful probes
+	credit    int            // of the ramp-up: see rampLocked
 }
 
-// closedSince returns a closed generation, for a breaker that begins or begins anew.
+// closedSince returns a closed generation, for a new breaker or one that is reset.
 func (b *Breaker) closedSince(since time.Duration) *generation {
-	g := &generation{state: Closed, since: since, end: never, luck: rand.Float64(), ramp: since}
+	g := &generation{state: Closed, since: since, end: never, draw: rand.Float64(), ramp: since}
 	b.admitFreely(g, false)
 	return g
 }
 
-// phase is what time can change of a generation. As a plain value it serves those who only look as well as those who move.
+// phase is the part of a generation that time changes. It is a plain value, so that lookLocked can follow time without
+// changing the breaker and passLocked can apply the same steps to it.
 type phase struct {
 	state State
 	since time.Duration
-	end   time.Duration // when time moves it on
+	end   time.Duration // when time alone ends it
 	wait  time.Duration // as in generation
 }
 
-// next returns what p has become by now and whether it has: an Open one half-open when its cooldown ended, a HalfOpen one
-// open when a probe's lease did. The change took place at its end, however late it is found.
+// next returns the phase that follows p, if time has ended p by now: Open turns HalfOpen when its cooldown ends, and HalfOpen
+// turns Open when a probe times out. The next phase begins at p's end, however late that is found.
 func (p phase) next(now time.Duration) (phase, bool) {
 	if now < p.end {
 		return p, false
 	}
 	switch p.state {
 	case Open:
-		return phase{state: HalfOpen, since: p.end, end: never}, true // nobody has probed yet
+		return phase{state: HalfOpen, since: p.end, end: never}, true // without a probe yet, nothing can time out
 	case HalfOpen:
 		return phase{state: Open, since: p.end, end: after(p.end, p.wait), wait: p.wait}, true
 	}
@@ -67,15 +68,15 @@ func (b *Breaker) phaseLocked() phase {
 	g := b.current.Load()
 	p := phase{state: g.state, since: g.since, end: g.end, wait: g.wait}
 	if g.state == HalfOpen {
-		if start, ok := g.running.First(); ok { // all leases are of one length
+		if start, ok := g.running.First(); ok { // the oldest probe times out first
 			p.end = after(start, b.config.ProbeTimeout)
 		}
 	}
 	return p
 }
 
-// passLocked makes the changes that time has brought by now, and returns the generation that it is now. They are stamped
-// with their own instants.
+// passLocked makes the changes of state that time has brought by now, each as of its own instant, and returns the current
+// generation.
 func (b *Breaker) passLocked(ctx context.Context, now time.Duration) *generation {
 	for {
 		p, moved := b.phaseLocked().next(now)
@@ -90,7 +91,7 @@ func (b *Breaker) passLocked(ctx context.Context, now time.Duration) *generation
 	}
 }
 
-// The reasons of changes.
+// The reasons for changes of state, as telemetry names them.
 const (
 	reasonFailureRatio    = "failure_ratio"
 	reasonFailureCount    = "failure_count"
@@ -103,24 +104,24 @@ const (
 	reasonProbeTimeout    = "probe_timeout"
 	reasonManual          = "manual"
 
-	whyRampUp = "ramp_up" // no change, but what refuses calls during one
+	whyRampUp = "ramp_up" // of refusals during a ramp-up; no change of state has it
 )
 
 // move is a change of state.
 type move struct {
 	to     State
-	at     time.Duration // what happens now is stamped with a reading made under the lock, so that stays never overlap
+	at     time.Duration // a move that happens now reads the clock under the lock, so that stays never overlap
 	reason string
-	cause  error         // the failure that brought it
-	wait   time.Duration // to Open: how long; 0 for the wait that was drawn
-	ratio  float64       // what a rule judged
-	calls  int
+	cause  error         // the failure that caused it, if one did
+	wait   time.Duration // to Open: the cooldown; 0 for the one that was drawn
+	ratio  float64       // the ratio that the rule judged
+	calls  int           // the number of calls that it judged
 }
 
-// moveLocked begins the generation that m leads to, and queues what is to be told of it.
+// moveLocked begins the generation that m leads to, and queues its event.
 func (b *Breaker) moveLocked(ctx context.Context, m move) {
 	old := b.current.Load()
-	g := &generation{state: m.to, since: m.at, end: never, luck: rand.Float64(), ramp: m.at, why: m.reason, cause: m.cause}
+	g := &generation{state: m.to, since: m.at, end: never, draw: rand.Float64(), ramp: m.at, why: m.reason, cause: m.cause}
 	e := observe.Event{
 		Kind: observe.StateChange, Policy: policyType, Name: b.name, Pipeline: call.Pipeline(ctx),
 		From: old.state.String(), To: m.to.String(), Reason: m.reason, Err: m.cause, Time: b.clock.time(m.at),
@@ -139,9 +140,9 @@ func (b *Breaker) moveLocked(ctx context.Context, m move) {
 	case ForcedClosed:
 		b.clearLocked(m.at)
 		b.admitFreely(g, false)
-	case HalfOpen: // refuses for what opened it
+	case HalfOpen: // refuses for the same reason as the opening before
 		g.why, g.cause = old.why, old.cause
-		g.wait = b.config.cooldown(b.openings, g.luck)
+		g.wait = b.config.cooldown(b.openings, g.draw)
 	case Open:
 		switch {
 		case m.wait > 0:
@@ -149,7 +150,7 @@ func (b *Breaker) moveLocked(ctx context.Context, m move) {
 		case old.state == HalfOpen:
 			g.wait = old.wait
 		default:
-			g.wait = b.config.cooldown(b.openings, old.luck)
+			g.wait = b.config.cooldown(b.openings, old.draw)
 		}
 		g.end = after(m.at, g.wait)
 		retryAt = b.clock.time(g.end)
@@ -164,7 +165,7 @@ func (b *Breaker) moveLocked(ctx context.Context, m move) {
 	b.queueLocked(ctx, e)
 }
 
-// clearLocked forgets what the window holds.
+// clearLocked forgets the results of past calls.
 func (b *Breaker) clearLocked(now time.Duration) {
 	b.calls.Clear(now)
 	if b.failures != nil {
@@ -173,11 +174,11 @@ func (b *Breaker) clearLocked(now time.Duration) {
 	b.consecutive = 0
 }
 
-// admitFreely prepares a stay that lets calls through, after a ramp-up where one is due.
+// admitFreely prepares a closed stay, with a ramp-up if the breaker has recovered and RampUp is set.
 func (b *Breaker) admitFreely(g *generation, recovered bool) {
 	if recovered && b.config.RampUp > 0 {
 		g.ramp = after(g.since, b.config.RampUp)
-		g.credit = wholeShare - firstShare // the first call is let through
+		g.credit = wholeShare - firstShare // so that the first call is let through
 		return
 	}
 	g.free.Store(b.config.SlowCall == 0)

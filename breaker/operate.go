@@ -2,7 +2,7 @@ package breaker
 
 import "context"
 
-// Trip opens a closed or half-open breaker, which then recovers as from any opening. In other states it does nothing.
+// Trip opens a closed or half-open breaker, which then recovers as after any opening. In other states it does nothing.
 func (b *Breaker) Trip() {
 	b.operate(Open, Closed, HalfOpen)
 }
@@ -12,19 +12,19 @@ func (b *Breaker) Probe() {
 	b.operate(HalfOpen, Open, ForcedOpen)
 }
 
-// ForceOpen makes the breaker refuse every call until [Breaker.Reset] (or Probe).
+// ForceOpen makes the breaker refuse every call until [Breaker.Reset], [Breaker.Probe] or [Breaker.ForceClosed].
 func (b *Breaker) ForceOpen() {
 	b.operate(ForcedOpen, Closed, HalfOpen, Open, ForcedClosed)
 }
 
-// ForceClosed makes the breaker let every call through, whatever becomes of it, until [Breaker.Reset]. The window goes on
-// counting, from zero.
+// ForceClosed makes the breaker let every call through, however many fail, until [Breaker.Reset] or [Breaker.ForceOpen].
+// The window is cleared and goes on counting.
 func (b *Breaker) ForceClosed() {
 	b.operate(ForcedClosed, Closed, HalfOpen, Open, ForcedOpen)
 }
 
-// Reset closes the breaker and makes it forget: what its window holds, how much longer its next wait would be, and the
-// calls that now run, whose results no longer count. There is no ramp-up.
+// Reset closes the breaker, without a ramp-up, and makes it forget the results in its window and the growth of its
+// cooldown. Calls that are still running go on, but their results no longer count.
 func (b *Breaker) Reset() {
 	defer b.tellOwed()
 	b.mu.Lock()
@@ -34,12 +34,12 @@ func (b *Breaker) Reset() {
 		b.moveLocked(context.Background(), move{to: Closed, at: b.clock.now(), reason: reasonManual})
 	} else {
 		b.clearLocked(b.clock.now())
-		b.current.Store(b.closedSince(g.since)) // no change to tell, but running calls are of another generation
+		b.current.Store(b.closedSince(g.since)) // a new generation, so that running calls do not count; not an event
 	}
 	b.openings = 0
 }
 
-// operate moves from one of the states to another.
+// operate moves the breaker to the state to if it is in one of the states from.
 func (b *Breaker) operate(to State, from ...State) {
 	defer b.tellOwed()
 	b.mu.Lock()
@@ -53,7 +53,7 @@ func (b *Breaker) operate(to State, from ...State) {
 	}
 }
 
-// presentLocked returns the generation of now, once time has had its say.
+// presentLocked returns the current generation, after the changes that time has brought.
 func (b *Breaker) presentLocked() *generation {
 	return b.passLocked(context.Background(), b.clock.now())
 }

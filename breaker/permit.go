@@ -5,17 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// Permit is the leave to make one call, which ends with [Permit.Done]. It may be passed between goroutines.
+// Permit allows one call, from [Breaker.Allow] to [Permit.Done]. It may be passed between goroutines.
 type Permit struct {
 	breaker *Breaker
-	ctx     context.Context // the one that Done's result is judged under
+	ctx     context.Context // of Allow, for Classify
 	permit  permit
 	done    atomic.Bool
 }
 
-// Allow asks for leave to make one call, for work that is no function: a stream, a callback. Where [Breaker.Do] would have
-// refused, it returns that error and no permit. Every permit needs a [Permit.Done]: a probe whose permit is forgotten fails
-// when ProbeTimeout has passed, and a forgotten call that SlowCall watches counts as slow.
+// Allow admits one call that does not fit in a function, such as a stream or a callback. If the breaker refuses, Allow
+// returns a nil Permit and the error that [Breaker.Do] would return; if ctx is done, ctx's error.
+//
+// The caller must end every permit with [Permit.Done]. If it does not, a probe fails after ProbeTimeout, and a call that
+// SlowCall watches counts as slow until the state changes.
 func (b *Breaker) Allow(ctx context.Context) (*Permit, error) {
 	b.check("Allow", ctx)
 	if err := ctx.Err(); err != nil {
@@ -32,7 +34,8 @@ func (b *Breaker) Allow(ctx context.Context) (*Permit, error) {
 	return &Permit{breaker: b, ctx: ctx, permit: p}, nil
 }
 
-// Done ends the call with its result, as fn's would be in [Breaker.Do]. The first call counts; later ones do nothing.
+// Done ends the call. err is its result, nil for success, which is judged as that of fn in [Breaker.Do]. Only the first
+// Done counts; later ones do nothing.
 func (p *Permit) Done(err error) {
 	if p.done.Swap(true) {
 		return

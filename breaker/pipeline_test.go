@@ -189,10 +189,10 @@ func TestAPipelineIsNamedInEvents(t *testing.T) {
 	})
 	p := policy.NewPipeline("charge", policy.Timeout(time.Minute), b)
 	nothing := func(context.Context) error { return nil }
-	assert.Error(t, p.Do(t.Context(), func(context.Context) error { return errors.New("down") }))
-	assert.ErrorIs(t, p.Do(t.Context(), nothing), breaker.ErrCircuitOpen)
+	require.Error(t, p.Do(t.Context(), func(context.Context) error { return errors.New("down") }))
+	require.ErrorIs(t, p.Do(t.Context(), nothing), breaker.ErrCircuitOpen)
 	now.Add(3600) // its own clock rules in a pipeline too
-	assert.NoError(t, p.Do(t.Context(), nothing))
+	require.NoError(t, p.Do(t.Context(), nothing))
 	var got []string
 	for _, e := range events {
 		got = append(got, fmt.Sprintf("%d %s %s %s→%s", e.Time.Unix(), e.Pipeline, e.Kind, e.From, e.To))

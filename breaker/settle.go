@@ -12,15 +12,15 @@ import (
 type result struct {
 	outcome  policy.Outcome
 	err      error
-	hint     time.Duration // what TripOn asks for
-	hinted   bool
-	returned bool // fn returned and was judged: no panic is under way
+	hint     time.Duration // the cooldown that TripOn asks for
+	hinted   bool          // TripOn asks to open
+	returned bool          // fn has returned and was judged: there is no panic under way
 }
 
-// unreturned is the result of a call as long as nothing better is known: that is how a panic counts.
+// unreturned is the result that a call starts with. It stays that way if fn panics or exits: then the call is a failure.
 var unreturned = result{outcome: policy.Failure, err: observe.ErrPanicked}
 
-// judge decides what r.err means. It asks functions of the user's, which may panic: r stays a failure then.
+// judge sets r's outcome. If Classify or TripOn panics, r stays a failure.
 func (b *Breaker) judge(ctx context.Context, r *result) {
 	outcome := b.config.Classify(ctx, r.err)
 	if outcome != policy.Success && outcome != policy.Ignored {
@@ -32,7 +32,7 @@ func (b *Breaker) judge(ctx context.Context, r *result) {
 	r.outcome, r.returned = outcome, true
 }
 
-// settle records the result of p's call, gives its slot back, and tells what that has changed.
+// settle records the result of p's call, gives its slot back, and tells the observer of the changes of state.
 func (b *Breaker) settle(ctx context.Context, p *permit, r *result) {
 	b.record(ctx, p, r, b.clock.now())
 	if b.owed.Load() {
@@ -44,10 +44,10 @@ func (b *Breaker) record(ctx context.Context, p *permit, r *result, now time.Dur
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g := b.current.Load()
-	if !g.state.admits() { // those do not end by themselves
+	if !g.state.admits() { // time does not end the states that admit
 		g = b.passLocked(ctx, now)
 	}
-	if p.gen != g { // its stay is over, and with it the slot
+	if p.gen != g { // late: its stay is over, and its slot with it
 		b.counts[table.late].Add(1)
 		return
 	}
@@ -82,7 +82,7 @@ func (b *Breaker) record(ctx context.Context, p *permit, r *result, now time.Dur
 	}
 }
 
-// probedLocked decides on a probe's result.
+// probedLocked closes or reopens the breaker by a probe's result, or waits for more probes.
 func (b *Breaker) probedLocked(ctx context.Context, g *generation, r *result, failed bool) {
 	if failed {
 		m := move{reason: reasonProbeFailed, cause: r.err}
@@ -103,7 +103,7 @@ func (b *Breaker) tripLocked(ctx context.Context, m move) {
 	b.moveLocked(ctx, m)
 }
 
-// addLocked counts a completed call.
+// addLocked adds a completed call to the window.
 func (b *Breaker) addLocked(now time.Duration, failed, slow bool) {
 	b.calls.Add(now, failed, slow)
 	if !failed {
@@ -116,10 +116,10 @@ func (b *Breaker) addLocked(now time.Duration, failed, slow bool) {
 	}
 }
 
-// rulesLocked asks the rules after a completed call. trips reports whether one of them opens the breaker.
+// rulesLocked applies the rules after a completed call. trips reports whether one is met; m is then the move to open.
 func (b *Breaker) rulesLocked(g *generation, now time.Duration) (m move, trips bool) {
 	c, cfg := b.calls.At(now), &b.config
-	ratio := float64(c.Failed) / float64(c.Calls) // divided and compared as it is: rounding or multiplying would miss .29 of 100
+	ratio := float64(c.Failed) / float64(c.Calls) // not Failed >= FailureRatio*Calls: in floats .07*100 is above 7
 	m = move{cause: b.lastFailure, ratio: ratio, calls: c.Calls}
 	switch {
 	case cfg.Consecutive > 0 && b.consecutive >= cfg.Consecutive:
@@ -136,7 +136,8 @@ func (b *Breaker) rulesLocked(g *generation, now time.Duration) (m move, trips b
 	return m, true
 }
 
-// failedLocked reports whether there were Failures failures: by their times, or among the calls of a window of calls.
+// failedLocked reports whether the rule of Failures is met: by the times of the failures in a window of time, by their
+// number in a window of calls.
 func (b *Breaker) failedLocked(inWindow int) bool {
 	if b.failures == nil {
 		return inWindow >= b.config.Failures
@@ -144,7 +145,7 @@ func (b *Breaker) failedLocked(inWindow int) bool {
 	return b.failures.Within(b.config.Window)
 }
 
-// slowLocked asks the rule of slow calls, to which the running ones that are slow already count too.
+// slowLocked applies the rule of slow calls. Running calls that are slow already count as slow.
 func (b *Breaker) slowLocked(g *generation, now time.Duration) (m move, trips bool) {
 	c, running := b.calls.At(now), g.running.Since(now-b.config.SlowCall)
 	slow, all := c.Slow+running, c.Calls+running

@@ -6,7 +6,7 @@ import "github.com/switchgear-go/switchgear/internal/errtree"
 type State int8
 
 // The states. Closed lets calls through and judges them. Open refuses them until its cooldown ends. HalfOpen lets a few
-// through as probes. The forced states are an operator's: they hold until [Breaker.Reset].
+// through as probes and refuses the rest. An operator sets the forced states, which neither time nor results end.
 const (
 	Closed State = iota
 	HalfOpen
@@ -29,6 +29,6 @@ func (s State) String() string {
 // admits reports whether s lets every call through.
 func (s State) admits() bool { return s == Closed || s == ForcedClosed }
 
-// ErrCircuitOpen is matched by every refusal of a breaker. The error itself is a *[policy.RejectedError], which tells when
-// to come back and what opened the breaker.
+// ErrCircuitOpen is what every refusal by a breaker matches, with errors.Is. The error itself is a *[policy.RejectedError],
+// which says when to try again, if that is known, and why the breaker opened.
 var ErrCircuitOpen error = errtree.Reason("circuit open")

@@ -6,32 +6,33 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// Stats is a breaker at one moment.
+// Stats describes a [Breaker] at one moment.
 type Stats struct {
-	State State
-	Since time.Time // when that began
-	Until time.Time // when an open breaker's cooldown ends; else zero
+	State State     // the state now
+	Since time.Time // when that state began
+	Until time.Time // when the cooldown of an open breaker ends; else zero
 
-	// Of the window now.
-	Calls   int     // completed and judged
-	Failed  int     // of these
-	Slow    int     // of these, and running calls that are slow already
-	Probing int     // probes that now run
-	Ratio   float64 // Failed ÷ Calls; 0 without calls
+	// Of the window.
+	Calls  int     // calls completed and judged as Success or Failure
+	Failed int     // those that failed
+	Slow   int     // those that were slow, and running calls that are slow already
+	Ratio  float64 // Failed ÷ Calls; 0 without calls
+
+	Probing int // probes running now
 
 	// Since New.
 	Rejected      int64         // calls refused
-	Opened        int64         // times the breaker opened; not by ForceOpen
-	Late          int64         // results that came after the state they were admitted in had ended
-	OpenFor       time.Duration // in all, spent open
-	Cooldown      time.Duration // the wait of the latest opening; 0 before the first
-	Reopenings    int           // which reopening that was since the breaker was at ease, less what is forgotten by now
-	LastFailure   error         // the latest failure; for a panic, one that says so
-	LastFailureAt time.Time
+	Opened        int64         // times the breaker opened, not counting ForceOpen
+	Late          int64         // results that came after the state that admitted them had ended; they change nothing
+	OpenFor       time.Duration // total time spent open, not counting forced_open
+	Cooldown      time.Duration // the cooldown of the latest opening; 0 before the first
+	Reopenings    int           // steps of growth in that cooldown, less those taken back since: see Config.Growth
+	LastFailure   error         // the latest failure, nil if there was none; for a panic, observe.ErrPanicked
+	LastFailureAt time.Time     // when that was; zero if there was none
 }
 
-// State returns the present state. Like [Breaker.Stats] it is a pure read, and sees what time has changed at once: an open
-// breaker is half-open from its cooldown's end on.
+// State returns the current state. Like [Breaker.Stats] it changes nothing and takes time into account: an open breaker is
+// half-open once its cooldown has ended, even before the first probe.
 func (b *Breaker) State() State {
 	g := b.current.Load()
 	if g.end == never && g.state != HalfOpen {
@@ -42,7 +43,7 @@ func (b *Breaker) State() State {
 	return b.lookLocked().phase.state
 }
 
-// Stats returns the present numbers, all of one moment.
+// Stats returns the breaker's numbers, read under one lock: they fit together.
 func (b *Breaker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +62,7 @@ func (b *Breaker) Stats() Stats {
 	case Open:
 		s.Until = b.clock.time(v.phase.end)
 	case HalfOpen:
-		if !v.moved { // else nobody has probed yet
+		if !v.moved { // otherwise no probe has started yet
 			s.Probing = g.running.Len()
 		}
 	case Closed, ForcedClosed:
@@ -83,21 +84,21 @@ func (b *Breaker) Stats() Stats {
 	return s
 }
 
-// InUse reports whether the breaker is anything but closed: then it must not be replaced by a new one, which would let
-// calls through.
+// InUse reports whether the breaker is not closed. A [policy.Group] then keeps it, since a new one in its place would be
+// closed and let calls through.
 func (b *Breaker) InUse() bool { return b.State() != Closed }
 
-// view is what the clock makes of a breaker at one moment.
+// view is a breaker as of one instant.
 type view struct {
 	now      time.Duration
 	phase    phase
-	moved    bool                  // phase is not the generation's any more
+	moved    bool                  // time has ended the current generation
 	spent    [states]time.Duration // in each state, the present stay included
-	wait     time.Duration         // of the latest opening
-	openings int
+	wait     time.Duration         // the cooldown of the latest opening
+	openings int                   // as in Breaker
 }
 
-// lookLocked follows time without changing anything.
+// lookLocked returns the breaker as time has changed it by now. It does not change the breaker.
 func (b *Breaker) lookLocked() view {
 	v := view{now: b.clock.now(), phase: b.phaseLocked(), spent: b.spent, wait: b.lastWait, openings: b.openings}
 	for {

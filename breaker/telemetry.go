@@ -8,7 +8,7 @@ import (
 
 const policyType = "circuit_breaker"
 
-// outcomes are those of a call, those of [policy.Outcome] first.
+// outcomes are the outcomes of a call: the values of [policy.Outcome], then rejected.
 var outcomes = [...]string{
 	policy.Success: semconv.OutcomeSuccess,
 	policy.Failure: semconv.OutcomeFailure,
@@ -18,14 +18,14 @@ var outcomes = [...]string{
 
 const rejected = 3
 
-// table says which row a number has. Counts come first; live follow the states, twice.
+// table gives each number its row. Rows of counts come first, then the live ones: status of each state, time of each state.
 var table = makeTable()
 
 type rowTable struct {
 	rows  []observe.Row
-	calls [states][len(outcomes)]int
-	moves [states][states]int // 0: there is no such change
-	later []int               // counts that are not reported before their first use
+	calls [states][len(outcomes)]int // the row of calls by state and outcome
+	moves [states][states]int        // the row of changes from one state to another; 0 if there is no such change
+	later []int                      // counts that are not reported before their first use
 
 	late, slow, wouldReject int
 	counts                  int // how many rows are counts
@@ -69,10 +69,10 @@ func makeTable() rowTable {
 
 type target struct {
 	state  State
-	manual bool // only an operator brings it about
+	manual bool // only an operator's method leads there
 }
 
-// movesFrom returns the states that follow from, all there are.
+// movesFrom returns every state that can follow from.
 func movesFrom(from State) []target {
 	forcedOpen, forcedClosed := target{ForcedOpen, true}, target{ForcedClosed, true}
 	switch from {
@@ -90,7 +90,8 @@ func movesFrom(from State) []target {
 	return nil
 }
 
-// startCounts has the counts reported from zero that belong to every breaker or that the Config asks for.
+// startCounts makes the counts start at zero that every breaker reports, and those that the Config asks for. The others are
+// reported from their first use.
 func (b *Breaker) startCounts() {
 	for _, row := range table.later {
 		b.counts[row].Store(observe.None)
@@ -107,7 +108,7 @@ func (b *Breaker) startCounts() {
 	}
 }
 
-// beginState has the counts reported from now on that calls in s may reach.
+// beginState starts to report the outcomes that calls in state s can have.
 func (b *Breaker) beginState(s State) {
 	for o, row := range table.calls[s] {
 		refuses, runs := s != ForcedClosed && !b.config.Shadow, s != Open && s != ForcedOpen || b.config.Shadow
@@ -117,7 +118,7 @@ func (b *Breaker) beginState(s State) {
 	}
 }
 
-// begin has a count reported from now on. Nothing counts in it at the same time.
+// begin starts to report a count, at zero. The caller makes sure that nothing is added to it at the same time.
 func (b *Breaker) begin(row int) {
 	if b.counts[row].Load() == observe.None {
 		b.counts[row].Store(0)
@@ -134,14 +135,15 @@ func (b *Breaker) countMoveLocked(from, to State) {
 	b.counts[row].Add(1)
 }
 
-// attach makes the breaker known to its observer, which must be led to it by nothing but the weak pointer in there.
+// attach makes the breaker known to its observer. Neither Source nor live may refer to b: the observer holds it only weakly,
+// through the pointer that observe.Attach makes.
 func (b *Breaker) attach() {
 	observe.Attach(b.config.Observer, b, observe.Source{
 		Policy: policyType, Name: b.name, Rows: table.rows, Counts: b.counts,
 	}, (*Breaker).live)
 }
 
-// live fills in status and time, both of one moment.
+// live fills in the rows of status and time, read under one lock.
 func (b *Breaker) live(v []int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

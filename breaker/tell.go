@@ -8,13 +8,13 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// change is a change of state that is to be told, with the context of whoever set it off.
+// change is a change of state that the observer has yet to be told, with the context of the call that caused it.
 type change struct {
 	ctx   context.Context
 	event observe.Event
 }
 
-// queueLocked queues a change to be told. Unless somebody is telling, telling is owed by whoever holds the lock.
+// queueLocked queues a change. Unless another goroutine is telling, whoever holds the lock must call tell after unlocking.
 func (b *Breaker) queueLocked(ctx context.Context, e observe.Event) {
 	b.queue = append(b.queue, change{ctx, e})
 	if !b.telling {
@@ -22,16 +22,16 @@ func (b *Breaker) queueLocked(ctx context.Context, e observe.Event) {
 	}
 }
 
-// tellOwed tells what is owed on behalf of an operator's method.
+// tellOwed tells the changes that an operator's method has queued.
 func (b *Breaker) tellOwed() {
 	if b.owed.Load() {
 		b.tell(true)
 	}
 }
 
-// tell tells the queued changes in order, those queued meanwhile too. There is one teller at a time: it leaves the lock while
-// an observer is told, so an observer may call the breaker, whose changes then wait for their turn here. Where fn is
-// panicking (returned is false), a panic of the observer gives way to that.
+// tell tells the observer of the queued changes in order, including those queued meanwhile. One goroutine tells at a time.
+// It gives up the lock while the observer runs, so the observer may call the breaker; a change that this causes is queued
+// and told next. If fn is panicking (returned is false), a panic of the observer is dropped in favour of fn's.
 func (b *Breaker) tell(returned bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,7 +40,7 @@ func (b *Breaker) tell(returned bool) {
 	}
 	b.telling = true
 	b.owed.Store(false)
-	defer func() { // also when an observer panics: the next one to come by tells the rest
+	defer func() { // also if the observer panics: the next caller then tells the rest
 		b.telling = false
 		b.owed.Store(len(b.queue) > 0)
 	}()
@@ -53,14 +53,14 @@ func (b *Breaker) tell(returned bool) {
 	b.queue = nil
 }
 
-// tellUnlocked tells one change without the lock that its caller holds.
+// tellUnlocked tells one change. It unlocks mu, which the caller holds, and locks it again.
 func (b *Breaker) tellUnlocked(c change, returned bool) {
 	b.mu.Unlock()
 	defer b.mu.Lock()
 	call.Tell(c.ctx, b.config.Observer, c.event, returned)
 }
 
-// tellHolding tells for a caller who has just got p. Should an observer panic, its call will not run, so p is given back.
+// tellHolding is tell for a caller that has just got p. If the observer panics the call will not run, so p is given back.
 func (b *Breaker) tellHolding(ctx context.Context, p *permit) {
 	told := false
 	defer func() {
