@@ -60,7 +60,7 @@ func TestAClientWorksAsItDoesWithoutPolicies(t *testing.T) {
 		_, err = client.Get(srv.URL)
 		var u *url.Error
 		require.ErrorAs(t, err, &u)
-		assert.ErrorIs(t, err, breaker.ErrCircuitOpen)
+		require.ErrorIs(t, err, breaker.ErrCircuitOpen)
 		assert.False(t, u.Timeout())
 		client.CloseIdleConnections()
 	})

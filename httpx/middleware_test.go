@@ -306,7 +306,7 @@ func TestAClientThatGoesAwaySaysNothing(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				go func() { <-began; cancel() }()
 				_, err := srv.base.RoundTrip(request(t, ctx, http.MethodGet, srv.URL))
-				assert.ErrorIs(t, err, context.Canceled)
+				require.ErrorIs(t, err, context.Canceled)
 				status := <-answered
 				if name == "nothing written" {
 					assert.Equal(t, 499, status, "what stands around is not told of a success or a server's fault")
