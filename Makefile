@@ -1,9 +1,9 @@
 # make does all that CI does, in every module. It begins with the test command that the README gives.
-MODULES := . examples bench
+MODULES := . examples bench e2e
 GO ?= go
 
-.PHONY: all test lint race tidy generate generated examples demo fuzz tools
-all: test lint tidy generated race examples
+.PHONY: all test lint race e2e tidy generate generated examples demo fuzz tools
+all: test lint tidy generated race e2e examples
 
 test:
 	$(GO) test ./...
@@ -30,12 +30,18 @@ generated:
 	$(GO) -C tools run ./gen -check
 
 race:
-	@set -e; for m in $(MODULES); do echo "race $$m"; $(GO) -C $$m test -race -shuffle=on ./...; done
+	@set -e; for m in $(filter-out e2e,$(MODULES)); do echo "race $$m"; $(GO) -C $$m test -race -shuffle=on ./...; done
+
+# Telemetry against a real Collector and a real Prometheus, and the rules and queries of docs/operate. Needs prometheus and
+# promtool (on Debian: apt-get install prometheus).
+e2e:
+	$(GO) -C e2e test -race -shuffle=on ./...
 
 # Each example runs to its end and checks its own claims.
 examples:
 	$(GO) -C examples run ./outage -svg ''
 	$(GO) -C examples run ./trace -svg ''
+	$(GO) -C examples run ./amplification -svg ''
 
 demo:
 	$(GO) -C examples run ./outage
