@@ -139,7 +139,7 @@ func (b *Bulkhead) removeLocked(c *waitingCall) {
 // if the next permit came free at once.
 func (b *Bulkhead) hopelessLocked(now, deadline time.Duration) bool {
 	mean, known := b.queue.pace.mean(b.max)
-	return known && float64(b.queue.calls.Len())*float64(mean) >= float64(deadline-now)
+	return known && float64(b.queue.calls.Len())*float64(mean) >= float64(instant.Add(deadline, -now))
 }
 
 // pace is how fast permits are handed over. It is measured only while somebody waits, and forgotten when nobody does: else a

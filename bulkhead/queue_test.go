@@ -245,6 +245,19 @@ func TestResizeReachesTheQueue(t *testing.T) {
 	})
 }
 
+func TestADeadlineThatIsFarAwayIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := quiet(Config{Max: 1, Queue: 100})
+		calls := busy(t.Context(), b, 4, time.Second)
+		time.Sleep(1500 * time.Millisecond) // the pace is known
+		synctest.Wait()
+		ctx, cancel := context.WithDeadline(t.Context(), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+		defer cancel()
+		require.NoError(t, b.Do(ctx, func(context.Context) error { return nil }))
+		results(calls)
+	})
+}
+
 func TestAnEntryThatCannotBeServedBeforeItsDeadlineIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := quiet(Config{Max: 1, Queue: 100})

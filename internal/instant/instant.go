@@ -2,7 +2,10 @@
 // less to read, keep and compare than a [time.Time].
 package instant
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 var base = time.Now()
 
@@ -17,5 +20,20 @@ func Time(at time.Duration) time.Time {
 	return now.Add(at - now.Sub(base))
 }
 
-// Of returns the instant of a time.
-func Of(t time.Time) time.Duration { return t.Sub(base) }
+// Of returns the instant of a time, by the wall clock of now where it has no monotonic reading.
+func Of(t time.Time) time.Duration {
+	now := time.Now()
+	return Add(now.Sub(base), t.Sub(now))
+}
+
+// Add returns at + d, or the end or the start of time where that lies beyond.
+func Add(at, d time.Duration) time.Duration {
+	sum := at + d
+	switch {
+	case d > 0 && sum < at:
+		return math.MaxInt64
+	case d < 0 && sum > at:
+		return math.MinInt64
+	}
+	return sum
+}
