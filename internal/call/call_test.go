@@ -37,3 +37,20 @@ func TestTellKeepsAnObserversPanicFromTakingThePlaceOfFns(t *testing.T) {
 		panic("fn")
 	})
 }
+
+// odd is a context of a type that can be compared, with values that cannot.
+type odd struct {
+	context.Context
+	data any
+}
+
+func TestLifeBearsContextsThatCannotBeCompared(t *testing.T) {
+	ctx := odd{t.Context(), []int{}}
+	_, ok := Life(ctx, ctx)
+	assert.False(t, ok, "it cannot tell")
+	_, ok = Life(&Attempt{Context: ctx}, ctx)
+	assert.False(t, ok)
+	end, ok := Life(&Attempt{Context: odd{Context: t.Context()}}, odd{Context: t.Context()})
+	assert.True(t, ok)
+	assert.Equal(t, Never, end)
+}

@@ -36,10 +36,9 @@ func Life(ctx, outer context.Context) (end Instant, ok bool) {
 	}
 }
 
-// same reports whether a and b are one context; not where their type does not allow to tell.
+// same reports whether a and b are one context; not where they hold what cannot be compared.
 func same(a, b context.Context) bool {
-	t := reflect.TypeOf(a)
-	return t == reflect.TypeOf(b) && t.Comparable() && a == b
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 // Life returns the parent.
