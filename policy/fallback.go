@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,8 +123,13 @@ func (f *boundFallback) fallBack(ctx context.Context, err error) error {
 	case own == nil:
 		result = fallbackSuccess
 		return nil
-	case errors.Is(own, err): // it returned or wrapped the original
+	case holds(own, err): // it returned or wrapped the original
 		return own
 	}
 	return fmt.Errorf("policy: fallback: %w (after: %w)", own, err)
+}
+
+// holds reports whether err is in own's tree. Errors that cannot be compared are found nowhere; errors.Is may panic for them.
+func holds(own, err error) bool {
+	return reflect.ValueOf(err).Comparable() && errors.Is(own, err)
 }

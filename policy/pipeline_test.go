@@ -336,6 +336,17 @@ func TestFallback(t *testing.T) {
 	})
 }
 
+// oddError has a type that can be compared and values that cannot.
+type oddError struct{ detail any }
+
+func (oddError) Error() string { return "odd" }
+
+func TestAFallbackBearsErrorsThatCannotBeCompared(t *testing.T) {
+	p := NewPipeline("p", Fallback(func(context.Context, error) error { return oddError{[]int{2}} })).Observed(observe.Discard)
+	err := p.Do(t.Context(), func(context.Context) error { return oddError{[]int{1}} })
+	require.EqualError(t, err, "policy: fallback: odd (after: odd)")
+}
+
 // A fallback outside a timeout gets the caller's context, which that timeout has not ended (hystrix-go#42, heimdall#128).
 func TestAFallbackIsNotCutByATimeoutInside(t *testing.T) {
 	runs := 0

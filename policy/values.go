@@ -37,7 +37,8 @@ func Get[T any](ctx context.Context, p Policy, fn func(context.Context) (T, erro
 
 // Fork is for policies whose runs of fn overlap, such as a hedge. Each run gets a context of its own from Fork and is settled
 // once its fate is known: keep it, and the value that fn returned to [Get] becomes the result; or drop it, and the value is
-// closed if it is an io.Closer, now or when fn returns. Later calls of settle do nothing.
+// closed if it is an io.Closer, now or when fn returns. Later calls of settle do nothing. Keep before you drop: runs may have
+// returned one and the same value, which is not closed then.
 func Fork(ctx context.Context) (fork context.Context, settle func(keep bool)) {
 	s := sightOf(ctx)
 	if s == nil {
@@ -200,7 +201,9 @@ func (b *branch[T]) set(v T) {
 	case fate == kept:
 		b.parent.set(v)
 	case fate == dropped:
-		closeValue(v)
+		if !b.gave(v) {
+			closeValue(v)
+		}
 	case had && !same(old, v):
 		closeValue(old)
 	}
@@ -223,25 +226,36 @@ func (b *branch[T]) settle(keep bool) {
 	case !has:
 	case keep:
 		b.parent.set(v)
-	default:
+	case !b.parent.gave(v):
 		closeValue(v)
 	}
 }
 
-// take returns the value and leaves none.
+// gave reports whether b, or a branch that it was forked from, has or had v too: attempts may share what they return, and
+// then it is not for the one that lost to close it.
+func (b *branch[T]) gave(v T) bool {
+	for ; b != nil; b = b.parent {
+		b.mu.Lock()
+		held, has := b.value, b.has
+		b.mu.Unlock()
+		if has && same(held, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// take returns the value. What comes later is dropped.
 func (b *branch[T]) take() T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fate = dropped
-	v := b.value
-	b.has = false
-	return v
+	return b.value
 }
 
-// same reports whether a and b are one value.
+// same reports whether a and b are one value; not where they hold what cannot be compared, such as a map in an interface.
 func same(a, b any) bool {
-	t := reflect.TypeOf(a)
-	return t == reflect.TypeOf(b) && (t == nil || t.Comparable()) && a == b
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 func closeValue(v any) {

@@ -253,6 +253,30 @@ func TestFallbackValue(t *testing.T) {
 	assert.Equal(t, 1, v)
 }
 
+func TestWhatAttemptsShareIsNotClosed(t *testing.T) {
+	shared := &thing{}
+	v, err := Get(t.Context(), twice(0), func(context.Context) (*thing, error) { return shared, nil })
+	require.NoError(t, err)
+	require.Same(t, shared, v)
+	var late Func
+	_, err = Get(t.Context(), PolicyFunc(func(ctx context.Context, fn Func) error {
+		fork, settle := Fork(ctx)
+		late = func(context.Context) error { defer settle(false); return fn(fork) }
+		return fn(ctx)
+	}), func(context.Context) (*thing, error) { return shared, nil })
+	require.NoError(t, err)
+	require.NoError(t, late(t.Context()), "the loser ends after Get has returned")
+	assert.Zero(t, shared.closed.Load())
+}
+
+func TestValuesThatCannotBeComparedAreNot(t *testing.T) {
+	type answer struct{ data any }
+	again := PolicyFunc(func(ctx context.Context, fn Func) error { _ = fn(ctx); return fn(ctx) })
+	v, err := Get(t.Context(), again, func(context.Context) (answer, error) { return answer{map[string]int{}}, nil })
+	require.NoError(t, err)
+	assert.NotNil(t, v.data)
+}
+
 // Forks settled in any order, from several goroutines, leave exactly one owner to each value.
 func TestEveryValueHasExactlyOneOwner(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
