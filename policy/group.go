@@ -169,6 +169,7 @@ func (g *Group[P]) member(key string) *member[P] {
 // admit returns the member of key, pinned, and reports whether the caller has to build it.
 func (g *Group[P]) admit(key string) (m *member[P], isNew bool) {
 	var victim *member[P]
+	allUsed := false
 	for {
 		g.mu.Lock()
 		if m := g.entries[key]; m != nil {
@@ -176,7 +177,7 @@ func (g *Group[P]) admit(key string) (m *member[P], isNew bool) {
 			g.mu.Unlock()
 			return m, false
 		}
-		if len(g.entries) >= g.cfg.Max && victim != nil {
+		if len(g.entries) >= g.cfg.Max && victim != nil && (allUsed || victim.pins == 0) { // else a call has begun there since
 			g.removeLocked(victim)
 		}
 		if len(g.entries) < g.cfg.Max {
@@ -188,7 +189,7 @@ func (g *Group[P]) admit(key string) (m *member[P], isNew bool) {
 			return m, true
 		}
 		g.mu.Unlock()
-		victim = g.victim()
+		victim, allUsed = g.victim()
 	}
 }
 
@@ -207,21 +208,21 @@ func (g *Group[P]) construct(m *member[P]) {
 	built = true
 }
 
-// victim returns the least recently used member that is not in use, else the least recently used one. InUse is a method of
-// the user's, so it is asked outside the lock, in batches that grow: the first member almost always does.
-func (g *Group[P]) victim() *member[P] {
+// victim returns the least recently used member that is not in use, else the least recently used one and that all are. InUse
+// is a method of the user's, so it is asked outside the lock, in batches that grow: the first member almost always does.
+func (g *Group[P]) victim() (m *member[P], allUsed bool) {
 	var oldest *member[P]
 	for skip, n := 0, 1; ; skip, n = skip+n, n*8 {
 		batch := g.members(&g.used, skip, n)
 		if len(batch) == 0 {
-			return oldest
+			return oldest, true
 		}
 		if oldest == nil {
 			oldest = batch[0]
 		}
 		for _, m := range batch {
 			if !g.inUse(m) {
-				return m
+				return m, false
 			}
 		}
 	}
@@ -233,7 +234,7 @@ func (g *Group[P]) expire() {
 		return
 	}
 	now := instant.Now()
-	limit := now - g.cfg.IdleTTL
+	limit := instant.Add(now, -g.cfg.IdleTTL)
 	g.mu.Lock()
 	oldest := g.used.Front()
 	due := oldest != nil && oldest.Value.(*member[P]).last <= limit && (!g.spared || now >= g.recheck)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -101,6 +102,52 @@ func TestARunningCallKeepsItsPolicy(t *testing.T) {
 	g.Get("x")
 	g.Get("y")
 	assert.Equal(t, []string{"x", "y"}, g.keys(), "a panic lets go of it")
+}
+
+// curious is a policy that looks idle, and whose being asked a test hears of.
+type curious struct{ asked func() }
+
+func (c *curious) Do(ctx context.Context, fn Func) error { return fn(ctx) }
+func (c *curious) InUse() bool                           { c.asked(); return false }
+
+func TestACallThatBeginsWhileAVictimIsSoughtKeepsItsPolicy(t *testing.T) {
+	began, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var g *Group[*curious]
+	var once sync.Once
+	begin := func() {
+		go func() {
+			defer close(ended)
+			_ = g.Policy(func(context.Context) string { return "a" }).Do(context.Background(), func(context.Context) error {
+				close(began)
+				<-end
+				return nil
+			})
+		}()
+		<-began
+	}
+	g = NewGroup(GroupConfig{Max: 2}, func(key string) *curious {
+		return &curious{func() {
+			if key == "a" {
+				once.Do(begin)
+			}
+		}}
+	})
+	a := g.Get("a")
+	g.Get("b")
+	g.Get("c")
+	assert.Same(t, a, g.Get("a"), "b had to go")
+	close(end)
+	<-ended
+}
+
+func TestTheLongestTTLKeepsWhatIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // where instants are below 0
+		g, built := units(GroupConfig{IdleTTL: math.MaxInt64})
+		g.Get("a")
+		time.Sleep(time.Hour)
+		g.Get("a")
+		assert.Equal(t, 1, built["a"])
+	})
 }
 
 func TestAnIdlePolicyIsDroppedAtTheNextGet(t *testing.T) {
