@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,38 @@ func TestAClockThatStepsBackStandsStill(t *testing.T) {
 	assert.Equal(t, 5*time.Second, b.Stats().OpenFor)
 }
 
+func TestAClockMayLeapFurtherThanADurationReaches(t *testing.T) {
+	var now time.Time // not set yet
+	b := New("payments-api", Config{Consecutive: 1, Jitter: -1, Clock: func() time.Time { return now }, Observer: observe.Discard})
+	fail := func() { _ = b.Do(context.Background(), func(context.Context) error { return errDown }) }
+	for range 2 { // a third time would reach the end of time
+		fail()
+		require.Equal(t, Open, b.State())
+		now = now.AddDate(2000, 0, 0)
+		require.Equal(t, HalfOpen, b.State())
+		b.Reset()
+		fail()
+		require.Equal(t, now.Add(5*time.Second), b.Stats().Until)
+		now = now.Add(5*time.Second - 1)
+		require.Equal(t, Open, b.State())
+		now = now.Add(1)
+		require.Equal(t, HalfOpen, b.State())
+		b.Reset()
+	}
+}
+
+func TestAtTheEndOfTimeABreakerStandsStill(t *testing.T) {
+	b := newBed(Config{Consecutive: 1})
+	b.at(math.MaxInt64)
+	b.fail(1)
+	assert.Equal(t, Open, b.State())
+	assert.True(t, b.refuses())
+	b.Probe()
+	b.allow(t).Done(nil)
+	assert.Equal(t, Closed, b.State())
+	assert.Equal(t, Closed, b.Stats().State)
+}
+
 func TestAnAdmissionThatReadTheClockBeforeTheStateBeganCountsFromThere(t *testing.T) {
 	b := newBed(Config{ProbeTimeout: 30 * time.Second})
 	b.Trip()
@@ -65,5 +98,17 @@ func TestWithoutAClockTimeIsTheProcesss(t *testing.T) {
 		assert.WithinDuration(t, begin.Add(time.Second), b.Stats().Since, 0)
 		require.NoError(t, b.Do(t.Context(), func(context.Context) error { time.Sleep(30*time.Second - 1); return nil }))
 		assert.Equal(t, Closed, b.State())
+	})
+}
+
+func TestTheLongestSlowCallIsNeverReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // where instants are below 0
+		b := New("payments-api", Config{SlowCall: math.MaxInt64, MinCalls: 1, Observer: observe.Discard})
+		for range 2 {
+			require.NoError(t, b.Do(t.Context(), func(context.Context) error {
+				assert.Zero(t, b.Stats().Slow)
+				return nil
+			}))
+		}
 	})
 }

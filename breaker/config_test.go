@@ -97,6 +97,8 @@ func TestStepsOfGrowthAreCountedExactly(t *testing.T) {
 		{Config{Cooldown: 1e9, MaxCooldown: 1e9}, 0},
 		{Config{Growth: 1}, 0},
 		{Config{Growth: 1.0000001}, 24849068},
+		{Config{Growth: math.Nextafter(1, 2)}, math.MaxInt32}, // nor does it count for ever
+		{Config{Growth: math.MaxFloat64}, 1},
 	} {
 		cfg := tt.config.resolved()
 		assert.Equal(t, tt.want, cfg.steps(), "%+v", tt.config)

@@ -39,6 +39,9 @@ func (c *Config) steps() int {
 	}
 	grown := func(n float64) bool { return float64(c.Cooldown)*math.Pow(c.Growth, n) >= float64(c.MaxCooldown) }
 	n := math.Floor(math.Log(float64(c.MaxCooldown)/float64(c.Cooldown)) / math.Log(c.Growth))
+	if n > 1<<30 { // beyond any number of openings, so it need not be exact, and floats could not tell n+1 from n
+		return int(min(n, math.MaxInt32))
+	}
 	for !grown(n) { // the quotient of logarithms is inexact: correct it in either direction
 		n++
 	}

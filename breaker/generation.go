@@ -52,7 +52,7 @@ type phase struct {
 // next returns the phase that follows p, if time has ended p by now: Open turns HalfOpen when its cooldown ends, and HalfOpen
 // turns Open when a probe times out. The next phase begins at p's end, however late that is found.
 func (p phase) next(now time.Duration) (phase, bool) {
-	if now < p.end {
+	if now < p.end || p.end == never {
 		return p, false
 	}
 	switch p.state {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/switchgear-go/switchgear/internal/instant"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
@@ -147,7 +148,7 @@ func (b *Breaker) failedLocked(inWindow int) bool {
 
 // slowLocked applies the rule of slow calls. Running calls that are slow already count as slow.
 func (b *Breaker) slowLocked(g *generation, now time.Duration) (m move, trips bool) {
-	c, running := b.calls.At(now), g.running.Since(now-b.config.SlowCall)
+	c, running := b.calls.At(now), g.running.Since(instant.Add(now, -b.config.SlowCall))
 	slow, all := c.Slow+running, c.Calls+running
 	if all == 0 || all < b.config.MinCalls {
 		return move{}, false

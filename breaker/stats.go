@@ -3,6 +3,7 @@ package breaker
 import (
 	"time"
 
+	"github.com/switchgear-go/switchgear/internal/instant"
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
@@ -67,7 +68,7 @@ func (b *Breaker) Stats() Stats {
 		}
 	case Closed, ForcedClosed:
 		if b.config.SlowCall > 0 {
-			s.Slow += g.running.Since(v.now - b.config.SlowCall)
+			s.Slow += g.running.Since(instant.Add(v.now, -b.config.SlowCall))
 		}
 	}
 	if b.failed {
