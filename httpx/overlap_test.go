@@ -195,6 +195,44 @@ func TestOfResponsesThatOverlapOneIsTheCallersAndTheOthersAreClosed(t *testing.T
 	}
 }
 
+func TestAResponseThatWasDiscardedIsNotReturned(t *testing.T) {
+	onEach(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, func(t *testing.T, srv *server) {
+		var kept *http.Response
+		p := policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
+			first, keep := policy.Fork(ctx)
+			err := fn(first)
+			var status *httpx.StatusError
+			if assert.ErrorAs(t, err, &status) {
+				kept = status.Response
+			}
+			second, drop := policy.Fork(ctx)
+			_ = fn(second)
+			keep(true)
+			drop(false)
+			return nil
+		})
+		resp, err := (&httpx.Transport{Base: srv.base, Policy: p}).RoundTrip(request(t, t.Context(), http.MethodGet, srv.URL))
+		require.NoError(t, err)
+		assert.NotSame(t, kept, resp)
+		assert.Empty(t, readAll(t, resp))
+	})
+}
+
+func TestAnAttemptThatWasOvertakenBeforeItBeganSendsNothing(t *testing.T) {
+	srv := serve(t, "HTTP/1.1", answers(200))
+	own := errors.New("own")
+	p := policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
+		overtaken, cancel := context.WithCancelCause(ctx)
+		cancel(own)
+		assert.Equal(t, own, fn(overtaken))
+		return fn(ctx)
+	})
+	resp, err := (&httpx.Transport{Base: srv.base, Policy: p}).RoundTrip(request(t, t.Context(), http.MethodPost, srv.URL, 'x'))
+	require.NoError(t, err)
+	readAll(t, resp)
+	assert.Equal(t, 1, srv.base.sent())
+}
+
 func TestOfFailedResponsesThatAreOpenTheNewestComesBack(t *testing.T) {
 	var handler http.HandlerFunc
 	onEach(t, func(w http.ResponseWriter, r *http.Request) { handler(w, r) }, func(t *testing.T, srv *server) {
@@ -297,7 +335,7 @@ func TestARetryAroundAClientThatRetriesDoesNotMultiply(t *testing.T) {
 		}
 		return err
 	})
-	assert.ErrorIs(t, err, retry.ErrAttemptsExhausted)
+	require.ErrorIs(t, err, retry.ErrAttemptsExhausted)
 	assert.Equal(t, 1, calls)
 	assert.Equal(t, 3, srv.base.sent())
 }
