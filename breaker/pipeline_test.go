@@ -103,7 +103,7 @@ func TestABreakerJudgesWhatItIsPutAround(t *testing.T) {
 	outside := breaker.New("outside", breaker.Config{Observer: observe.Discard})
 	inside := breaker.New("inside", breaker.Config{Observer: observe.Discard})
 	p := policy.NewPipeline("charge", outside, repeat, inside)
-	assert.Error(t, p.Do(t.Context(), down))
+	require.Error(t, p.Do(t.Context(), down))
 	assert.Equal(t, 1, outside.Stats().Failed)
 	assert.Equal(t, 3, inside.Stats().Failed)
 }

@@ -240,12 +240,12 @@ func TestNames(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	assert.NoError(t, Config{Max: 1}.Validate())
 	assert.NoError(t, Config{Max: most, Queue: most, MaxWait: time.Hour}.Validate())
-	require.EqualError(t, Config{Queue: -1, MaxWait: -1}.Validate(), "bulkhead: Max is 0, must be from 1 to 2147483647\n"+
-		"bulkhead: Queue is -1, must be from 0 (none) to 2147483647\n"+
-		"bulkhead: MaxWait is -1ns, must be 0 (as long as the context allows) or more")
+	require.EqualError(t, Config{Queue: -1, MaxWait: -1}.Validate(), "bulkhead: Config.Max is 0, must be from 1 to 2147483647\n"+
+		"bulkhead: Config.Queue is -1, must be from 0 (none) to 2147483647\n"+
+		"bulkhead: Config.MaxWait is -1ns, must be 0 (as long as the context allows) or more")
 	require.Error(t, Config{Max: most + 1}.Validate())
 	require.Error(t, Config{Max: 1, Queue: most + 1}.Validate())
-	assert.PanicsWithError(t, "bulkhead: Max is -3, must be from 1 to 2147483647", func() { New("b", Config{Max: -3}) })
+	assert.PanicsWithError(t, "bulkhead: Config.Max is -3, must be from 1 to 2147483647", func() { New("b", Config{Max: -3}) })
 
 	b := quiet(Config{Max: 1})
 	assert.PanicsWithValue(t, "bulkhead: Do of payments: nil fn", func() { _ = b.Do(t.Context(), nil) })

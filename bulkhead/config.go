@@ -40,13 +40,13 @@ const most = math.MaxInt32
 func (c Config) Validate() error {
 	var faults []error
 	if c.Max < 1 || c.Max > most {
-		faults = append(faults, fmt.Errorf("bulkhead: Max is %d, must be from 1 to %d", c.Max, most))
+		faults = append(faults, fmt.Errorf("bulkhead: Config.Max is %d, must be from 1 to %d", c.Max, most))
 	}
 	if c.Queue < 0 || c.Queue > most {
-		faults = append(faults, fmt.Errorf("bulkhead: Queue is %d, must be from 0 (none) to %d", c.Queue, most))
+		faults = append(faults, fmt.Errorf("bulkhead: Config.Queue is %d, must be from 0 (none) to %d", c.Queue, most))
 	}
 	if c.MaxWait < 0 {
-		faults = append(faults, fmt.Errorf("bulkhead: MaxWait is %v, must be 0 (as long as the context allows) or more", c.MaxWait))
+		faults = append(faults, fmt.Errorf("bulkhead: Config.MaxWait is %v, must be 0 (as long as the context allows) or more", c.MaxWait))
 	}
 	return errors.Join(faults...)
 }

@@ -98,6 +98,6 @@ func ExampleConfig_shadow() {
 func ExampleConfig_Validate() {
 	fmt.Println(bulkhead.Config{Queue: -1}.Validate())
 	// Output:
-	// bulkhead: Max is 0, must be from 1 to 2147483647
-	// bulkhead: Queue is -1, must be from 0 (none) to 2147483647
+	// bulkhead: Config.Max is 0, must be from 1 to 2147483647
+	// bulkhead: Config.Queue is -1, must be from 0 (none) to 2147483647
 }

@@ -44,10 +44,10 @@ type Config struct {
 func (c Config) Validate() error {
 	var faults []error
 	if !validRate(c.Rate) {
-		faults = append(faults, fmt.Errorf("ratelimit: Rate is %v, must be 0 (none) or more, or +Inf (no limit)", c.Rate))
+		faults = append(faults, fmt.Errorf("ratelimit: Config.Rate is %v, must be 0 (none) or more, or +Inf (no limit)", c.Rate))
 	}
 	if c.Burst < 0 {
-		faults = append(faults, fmt.Errorf("ratelimit: Burst is %d, must be 0 (a tenth of a second's, at least 1) or more", c.Burst))
+		faults = append(faults, fmt.Errorf("ratelimit: Config.Burst is %d, must be 0 (a tenth of a second's, at least 1) or more", c.Burst))
 	}
 	return errors.Join(faults...)
 }

@@ -107,8 +107,8 @@ func ExampleConfig_shadow() {
 func ExampleConfig_Validate() {
 	fmt.Println(ratelimit.Config{Rate: math.NaN(), Burst: -1}.Validate())
 	// Output:
-	// ratelimit: Rate is NaN, must be 0 (none) or more, or +Inf (no limit)
-	// ratelimit: Burst is -1, must be 0 (a tenth of a second's, at least 1) or more
+	// ratelimit: Config.Rate is NaN, must be 0 (none) or more, or +Inf (no limit)
+	// ratelimit: Config.Burst is -1, must be 0 (a tenth of a second's, at least 1) or more
 }
 
 // One limit for each tenant. An empty bucket is not dropped for the keys of others, or new keys would be a way round it.

@@ -264,10 +264,10 @@ func TestNames(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	assert.NoError(t, Config{}.Validate())
 	assert.NoError(t, Config{Rate: math.Inf(1), Burst: 1, MaxWait: -1}.Validate())
-	require.EqualError(t, Config{Rate: -1, Burst: -2}.Validate(), "ratelimit: Rate is -1, must be 0 (none) or more, or +Inf (no limit)\n"+
-		"ratelimit: Burst is -2, must be 0 (a tenth of a second's, at least 1) or more")
+	require.EqualError(t, Config{Rate: -1, Burst: -2}.Validate(), "ratelimit: Config.Rate is -1, must be 0 (none) or more, or +Inf (no limit)\n"+
+		"ratelimit: Config.Burst is -2, must be 0 (a tenth of a second's, at least 1) or more")
 	require.Error(t, Config{Rate: math.NaN()}.Validate())
-	assert.PanicsWithError(t, "ratelimit: Rate is NaN, must be 0 (none) or more, or +Inf (no limit)", func() { New("l", Config{Rate: math.NaN()}) })
+	assert.PanicsWithError(t, "ratelimit: Config.Rate is NaN, must be 0 (none) or more, or +Inf (no limit)", func() { New("l", Config{Rate: math.NaN()}) })
 	for rate, want := range map[float64]int{0: 1, 1: 1, 10: 1, 10.5: 2, 70: 7, 1e300: math.MaxInt32, math.Inf(1): math.MaxInt32} {
 		assert.Equal(t, want, quiet(Config{Rate: rate}).Stats().Burst, rate)
 	}

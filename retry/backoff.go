@@ -8,9 +8,9 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// FullJitter returns a source of backoffs whose n-th wait is drawn evenly from above 0 up to base·2ⁿ⁻¹, at most limit.
-// Drawing from the whole range spreads clients that failed together as far apart as their waits allow. It panics unless base
-// is above 0 and limit at least base.
+// FullJitter returns a function for [Config].BackOff that makes exponential backoffs with full jitter: the n-th wait is
+// random, uniform between 0 and base·2ⁿ⁻¹ or limit, whichever is less. Drawing from the whole range spreads out clients that
+// failed at the same moment. FullJitter panics unless base is above 0 and limit at least base.
 func FullJitter(base, limit time.Duration) func() backoff.BackOff {
 	if base <= 0 || limit < base {
 		panic(fmt.Sprintf("retry: FullJitter: base is %v, must be above 0; limit is %v, must be base or more", base, limit))
@@ -20,14 +20,14 @@ func FullJitter(base, limit time.Duration) func() backoff.BackOff {
 
 type fullJitter struct {
 	base, limit time.Duration
-	upTo        time.Duration // the longest that the next wait may be
+	upTo        time.Duration // the upper bound of the next wait
 }
 
 // NextBackOff draws the next wait.
 func (f *fullJitter) NextBackOff() time.Duration {
 	upTo := f.upTo
 	f.upTo = f.limit
-	if upTo <= f.limit/2 { // compared before it is doubled: no overflow
+	if upTo <= f.limit/2 { // not 2*upTo <= f.limit, which could overflow
 		f.upTo = 2 * upTo
 	}
 	return 1 + rand.N(upTo)

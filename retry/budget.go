@@ -13,12 +13,12 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// BudgetConfig configures a [Budget]. The zero value allows retries for 20% of the calls of the last 10 seconds, and 10 more
-// per second, so that little traffic can retry too.
+// BudgetConfig configures a [Budget]. With the zero value the retries of the last 10 seconds may be as many as 20% of the
+// calls of that time, plus 10 per second, so that clients with little traffic can retry too.
 type BudgetConfig struct {
-	Ratio     float64       // retries per call. If zero, 0.2; if negative, none
-	PerSecond float64       // retries per second whatever the traffic. If zero, 10; if negative, none
-	Window    time.Duration // how long calls and retries count, in 10 buckets. If zero, 10s
+	Ratio     float64       // retries allowed per call. If zero, 0.2. If negative, none
+	PerSecond float64       // retries allowed per second, whatever the traffic. If zero, 10. If negative, none
+	Window    time.Duration // how long a call or a retry counts, in 10 buckets; at least 1ms. If zero, 10s
 }
 
 const (
@@ -29,31 +29,30 @@ const (
 	budgetBuckets    = 10
 )
 
-// Validate returns an error that names each field with a value that is not allowed.
+// Validate returns an error that names each invalid field, its value and what is allowed; nil if c is valid.
 func (c BudgetConfig) Validate() error {
 	var faults []error
 	if math.IsNaN(c.Ratio) || math.IsInf(c.Ratio, 0) {
-		faults = append(faults, fmt.Errorf("retry: budget: Ratio is %v, must be a finite number", c.Ratio))
+		faults = append(faults, fmt.Errorf("retry: BudgetConfig.Ratio is %v, must be a finite number", c.Ratio))
 	}
 	if math.IsNaN(c.PerSecond) || math.IsInf(c.PerSecond, 0) {
-		faults = append(faults, fmt.Errorf("retry: budget: PerSecond is %v, must be a finite number", c.PerSecond))
+		faults = append(faults, fmt.Errorf("retry: BudgetConfig.PerSecond is %v, must be a finite number", c.PerSecond))
 	}
 	if c.Window != 0 && c.Window < minWindow {
-		faults = append(faults, fmt.Errorf("retry: budget: Window is %v, must be 0 (%v) or at least %v", c.Window, defaultWindow, minWindow))
+		faults = append(faults, fmt.Errorf("retry: BudgetConfig.Window is %v, must be 0 (%v) or at least %v", c.Window, defaultWindow, minWindow))
 	}
 	return errors.Join(faults...)
 }
 
-// Budget limits how much repeated attempts may add to the traffic: over the last Window, to Ratio times the calls plus
-// PerSecond. Retries and hedges that share a Budget share that limit. So a retry cannot turn a slow dependency into a
-// failed one: in a total outage of a dependency, three attempts for each call send it a fifth more than usual, not three
-// times as much.
+// Budget limits how much traffic retries and hedges may add. Over a Window it allows Ratio retries per call, plus PerSecond
+// retries per second. In a total outage the dependency then gets about a fifth more traffic than usual, where three attempts
+// per call without a budget are three times as much. Policies that share a Budget share its limit.
 //
-// An attempt is paid for when it is decided, before its wait. It is given back if it never ran, or if it brought an answer
-// that is not retryable; a success keeps it spent. Calls and payments expire alike, so the budget refills with traffic and
-// with time.
+// A retry takes from the budget when it is decided, before its wait. It is given back if it never runs or brings an answer
+// that is not retryable; otherwise it stays spent, after a success too. Both calls and spent retries drop out after a
+// Window, so the budget refills with new calls and with time.
 //
-// A Budget is safe for concurrent use; make it with [NewBudget].
+// Create a Budget with [NewBudget]; it is safe for concurrent use.
 type Budget struct {
 	ratio   float64
 	reserve float64       // PerSecond for a whole window
@@ -63,20 +62,21 @@ type Budget struct {
 
 	mu        sync.Mutex
 	name      string             // guarded by mu
-	observers []observe.Observer // guarded by mu: those that were told of the budget
+	observers []observe.Observer // guarded by mu: those that it is attached to
 }
 
-// budgetBucket counts what happened in one tenth of the window: the tenth number epoch since the start of the process.
+// budgetBucket counts what happened in one tenth of a window. Tenths are numbered from the start of the process.
 type budgetBucket struct {
-	epoch atomic.Int64 // changed under mu
+	epoch atomic.Int64 // the number of the tenth; written under mu
 	calls atomic.Int64
 	spent int64 // guarded by the budget's mu
 }
 
-// Unlimited is the Budget that allows every retry.
+// Unlimited is a Budget that allows every retry. It reports nothing.
 var Unlimited = &Budget{name: "unlimited"}
 
-// NewBudget returns a full budget. Without a name it takes that of the first policy that uses it. It panics if cfg is not valid.
+// NewBudget returns a budget that has spent nothing yet. It reports under name; if that is empty, under the name of the first
+// policy that uses it. NewBudget panics with the error of [BudgetConfig.Validate] if cfg is not valid.
 func NewBudget(name string, cfg BudgetConfig) *Budget {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
@@ -102,23 +102,23 @@ func NewBudget(name string, cfg BudgetConfig) *Budget {
 	return b
 }
 
-// Name returns the budget's name; "" if it has none yet.
+// Name returns the name that the budget reports under; "" if it has none and no policy uses it yet.
 func (b *Budget) Name() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.name
 }
 
-// BudgetStats describes a [Budget] at one moment. Those of [Unlimited] are infinite.
+// BudgetStats describes a [Budget] at one moment. For [Unlimited], Available and Limit are +Inf and the rest is 0.
 type BudgetStats struct {
-	Available float64 // retries that it would allow now; not below 0
-	Limit     float64 // retries that it allows for the calls of its window
-	Calls     int     // in the window
-	Spent     int     // on retries in the window
-	Refused   int64   // retries that it did not allow, since it was made
+	Available float64 // Limit - Spent: retries that it would allow now; not below 0
+	Limit     float64 // retries that it allows in the present window, given its calls
+	Calls     int     // calls in the window
+	Spent     int     // retries spent in the window
+	Refused   int64   // retries refused since NewBudget
 }
 
-// Stats returns the budget as it is now.
+// Stats returns the budget's numbers, read under one lock.
 func (b *Budget) Stats() BudgetStats {
 	if b == Unlimited {
 		return BudgetStats{Available: math.Inf(1), Limit: math.Inf(1)}
@@ -156,17 +156,17 @@ func (b *Budget) deposit(now time.Duration) {
 		b.renewLocked(bucket, epoch)
 		b.mu.Unlock()
 	}
-	// Should the bucket have been renewed since, this goroutine slept for a window and the call counts a window late.
+	// No lock: if this goroutine is delayed here for a whole window, the call counts in the next one instead. That is harmless.
 	bucket.calls.Add(1)
 }
 
-// payment is a retry that a budget has paid for.
+// payment is a retry that was taken from a budget. The zero value is none.
 type payment struct {
 	from  *Budget
-	epoch int64
+	epoch int64 // of the bucket that it was taken from
 }
 
-// pay takes a retry out of the budget, if there is one left at now.
+// pay takes a retry from the budget. It reports false if there is none left at now.
 func (b *Budget) pay(now time.Duration) (payment, bool) {
 	if b == Unlimited {
 		return payment{}, true
@@ -185,7 +185,7 @@ func (b *Budget) pay(now time.Duration) (payment, bool) {
 	return payment{b, bucket.epoch.Load()}, true
 }
 
-// giveBack puts the retry back, if it still counts. Later calls do nothing.
+// giveBack gives the retry back to its budget, unless it has expired. Only the first call does anything.
 func (p *payment) giveBack() {
 	b := p.from
 	if b == nil {
@@ -199,13 +199,14 @@ func (p *payment) giveBack() {
 	}
 }
 
-// allows reports whether calls pay for that many retries. It divides, since products of floats such as .29*100 fall short.
+// allows reports whether so many retries are within the limit for so many calls. It compares a quotient with Ratio, because
+// a product such as .29*100 is below 29 in floats and would refuse the 29th retry.
 func (b *Budget) allows(calls, retries int64) bool {
 	beyond := float64(retries) - b.reserve
 	return beyond <= 0 || calls > 0 && beyond/float64(calls) <= b.ratio
 }
 
-// sumLocked adds up the buckets of the window that ends with epoch.
+// sumLocked returns the sums of the window whose last tenth is epoch.
 func (b *Budget) sumLocked(epoch int64) (calls, spent int64) {
 	for i := range b.buckets {
 		bucket := &b.buckets[i]
@@ -217,7 +218,8 @@ func (b *Budget) sumLocked(epoch int64) (calls, spent int64) {
 	return calls, spent
 }
 
-// renewLocked empties a bucket whose time has passed. One that is newer than epoch stays: whoever asks read the clock long ago.
+// renewLocked empties a bucket of an earlier window for use in the tenth epoch. A bucket that is newer stays: the caller has
+// read the clock before somebody else renewed it.
 func (b *Budget) renewLocked(bucket *budgetBucket, epoch int64) {
 	if bucket.epoch.Load() >= epoch {
 		return
@@ -227,8 +229,7 @@ func (b *Budget) renewLocked(bucket *budgetBucket, epoch int64) {
 	bucket.epoch.Store(epoch)
 }
 
-// floorDiv returns the number of the span of that width that now lies in. It rounds down also before the start of the
-// process, where the clock of a synctest bubble may be.
+// floorDiv returns now/width, rounded down. That matters for a negative now, which the clock of a synctest bubble can give.
 func floorDiv(now, width time.Duration) int64 {
 	n := int64(now / width)
 	if now%width < 0 {
@@ -241,18 +242,19 @@ func (b *Budget) bucket(epoch int64) *budgetBucket {
 	return &b.buckets[(epoch%budgetBuckets+budgetBuckets)%budgetBuckets]
 }
 
-// bind tells o of the budget, once, under name if the budget has none.
+// bind attaches the budget to o, unless it is attached already. If it has no name it takes this one.
 func (b *Budget) bind(name string, o observe.Observer) {
 	if b == Unlimited {
 		return
 	}
+	joined := leaves(o) // not under mu: it calls a method of o
 	b.mu.Lock()
 	if b.name == "" {
 		b.name = name
 	}
 	name = b.name
 	var fresh []observe.Observer
-	for _, o := range leaves(o) {
+	for _, o := range joined {
 		if !contains(b.observers, o) {
 			b.observers = append(b.observers, o)
 			fresh = append(fresh, o)
@@ -271,13 +273,13 @@ func (b *Budget) live(v []int64) {
 	v[budgetLimit] = wholeTokens(stats.Limit)
 }
 
-// wholeTokens rounds down, but for the error of a product of floats.
+// wholeTokens rounds n down. It adds a little before, since a product of floats may fall just short of a whole number.
 func wholeTokens(n float64) int64 {
 	return int64(min(math.Floor(n+1e-9), math.MaxInt64/2))
 }
 
-// leaves returns the observers that o consists of, so that a budget whose users have different ones, joined with a common
-// one, is told to the common one once.
+// leaves returns the observers that o joins, those of [observe.Tee] for one, else o itself. A budget is attached to each of
+// them once, even if policies that share it have different joined observers with one in common.
 func leaves(o observe.Observer) []observe.Observer {
 	joined, ok := o.(interface{ Unwrap() []observe.Observer })
 	if !ok {

@@ -12,17 +12,17 @@ import (
 	"github.com/switchgear-go/switchgear/policy"
 )
 
-// ExhaustedError says that a [Retry] gave up on a failure that it might have retried. It holds why, and the last real
-// failure: both are in its tree.
+// ExhaustedError is returned by a [Retry] that gave up on a call although its failure was retryable. errors.Is and errors.As
+// find both the reason for giving up and the last failure.
 type ExhaustedError struct {
-	Attempts int   // made
-	Reason   error // one of the reasons below, or the refusal or cancellation that ended it
-	Last     error // what the last attempt that really failed returned; a refusal only if there was nothing else
+	Attempts int   // attempts made
+	Reason   error // why it gave up: one of the errors below, or the refusal or the context's error that ended the call
+	Last     error // the last failure of an attempt; a refusal only if no attempt failed otherwise
 
-	nested bool // by a retry that works inside others, so that those may go on
+	nested bool // the retry is Config.Nested: a retry around it may try again
 }
 
-// The reasons for giving up. [ErrDeadline] does not match [context.DeadlineExceeded]: the deadline has not passed yet.
+// The reasons for giving up. [ErrDeadline] does not match [context.DeadlineExceeded], since the deadline has not passed yet.
 var (
 	ErrAttemptsExhausted error = errtree.Reason("retry: attempts exhausted")
 	ErrElapsed           error = errtree.Reason("retry: the wait would exceed MaxElapsed")
@@ -32,7 +32,7 @@ var (
 	ErrStopped           error = errtree.Reason("retry: stopped by the backoff")
 )
 
-// Error tells how often the call was tried, why no more, and the last failure.
+// Error says how many attempts were made, why there were no more, and what the last failure was.
 func (e *ExhaustedError) Error() string {
 	text := fmt.Sprintf("retry: gave up after %d attempts", e.Attempts)
 	if e.Attempts == 1 {
@@ -59,23 +59,24 @@ func (e *ExhaustedError) Unwrap() []error {
 	return tree
 }
 
-// Timeout reports whether the last failure was a timeout, as a net.Error's does.
+// Timeout reports whether Last is a timeout: whether it has a Timeout method, as a [net.Error] has, that returns true.
 func (e *ExhaustedError) Timeout() bool {
 	var t interface{ Timeout() bool }
 	return errors.As(e.Last, &t) && t.Timeout()
 }
 
-// ErrorType returns exhausted, the value of error.type in telemetry.
+// ErrorType returns "exhausted", the value of the attribute error.type in telemetry.
 func (e *ExhaustedError) ErrorType() string { return "exhausted" }
 
-// DefaultRetryable reports whether err is a failure that another attempt may mend. It is not if
+// DefaultRetryable is the default of Config.Retryable. It returns true for every error, the timeout of an attempt included,
+// unless
 //
 //   - ctx, the call's own, is done: nobody waits for another attempt;
-//   - a policy refused the call ([policy.ErrRejected]): asking an open circuit again at once only adds load;
-//   - it is an answer marked [policy.Healthy], or an error marked [backoff.Permanent];
-//   - a retry further in has given up already, unless that one is Nested.
+//   - a policy refused the call ([policy.ErrRejected]): an open circuit or a full bulkhead is not asked again at once;
+//   - the error is marked with [policy.Healthy] or [backoff.Permanent];
+//   - an inner retry has given up already, unless its Config.Nested is set.
 //
-// Everything else is, a timeout of an attempt among it.
+// It returns false for nil.
 func DefaultRetryable(ctx context.Context, err error) bool {
 	return err != nil &&
 		ctx.Err() == nil &&
@@ -90,7 +91,8 @@ func isPermanent(err error) bool {
 	return errors.As(err, &p)
 }
 
-// stripped returns err without its mark as permanent. A mark further in stays: what wraps it would be lost.
+// stripped returns err without the mark of backoff.Permanent. It only removes an outermost mark: to remove one that is
+// wrapped would lose what wraps it.
 func stripped(err error) error {
 	if p, ok := err.(*backoff.PermanentError); ok && p.Err != nil { //nolint:errorlint // only the outermost
 		return p.Err
@@ -98,7 +100,7 @@ func stripped(err error) error {
 	return err
 }
 
-// isFinal reports whether a retry further in gave up.
+// isFinal reports whether err is from an inner retry that gave up and is not nested.
 func isFinal(err error) bool {
 	_, final := errtree.Find(err, func(e *ExhaustedError) bool { return !e.nested })
 	return final

@@ -77,7 +77,7 @@ func ExampleConfig_retryable() {
 func ExampleConfig_Validate() {
 	err := retry.Config{MaxElapsed: -time.Second}.Validate()
 	fmt.Println(err)
-	// Output: retry: MaxElapsed is -1s, must be 0 (no limit) or more
+	// Output: retry: Config.MaxElapsed is -1s, must be 0 (no limit) or more
 }
 
 // Any backoff of the library works: one value for each call, since it keeps state.
@@ -175,7 +175,7 @@ func ExampleBudget_Stats() {
 func ExampleBudgetConfig_Validate() {
 	err := retry.BudgetConfig{Window: -time.Second}.Validate()
 	fmt.Println(err)
-	// Output: retry: budget: Window is -1s, must be 0 (10s) or at least 1ms
+	// Output: retry: BudgetConfig.Window is -1s, must be 0 (10s) or at least 1ms
 }
 
 func ExampleConfig_nested() {
@@ -242,7 +242,7 @@ func ExampleHedge_Do() {
 func ExampleHedgeConfig_Validate() {
 	err := retry.HedgeConfig{}.Validate()
 	fmt.Println(err)
-	// Output: retry: hedge: Delay is 0s and Percentile 0, one of them must be set
+	// Output: retry: HedgeConfig.Delay is 0s and Percentile 0, one of them must be set
 }
 
 func ExampleRetry_String() {

@@ -17,47 +17,49 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// HedgeConfig configures a [Hedge]. Either Delay or Percentile is needed.
+// HedgeConfig configures a [Hedge]. Exactly one of Delay and Percentile must be set.
 type HedgeConfig struct {
-	// Name is what the hedge reports under. If empty, its pipeline's name; hedge, if it is used alone.
+	// Name is what the hedge reports under. If empty, the name of its pipeline, or "hedge" if it is used alone.
 	Name string
 
-	// Delay is how long an attempt runs before another one joins it.
+	// Delay is how long an attempt runs before the next one is started beside it.
 	Delay time.Duration
 
-	// Percentile sets that time to a share of the recent latencies instead, such as 0.95: the slowest 5% are hedged. It is
-	// learned from the last 20 to 30 seconds and needs 20 successes in them; while there are fewer, nothing is hedged.
+	// Percentile derives that delay from recent latencies: with 0.95 the slowest 5% of the calls are hedged. It is above 0
+	// and below 1. Latencies are taken from the last 20 to 30 seconds; with fewer than 20 successes in that time nothing is
+	// hedged.
 	Percentile float64
 
-	// MaxHedges is how many attempts may join the first one. If zero, 1.
+	// MaxHedges is how many attempts may be started beside the first one. If zero, 1.
 	MaxHedges int
 
-	// Retryable reports whether another attempt may follow one that failed with err; ctx is the call's. If not, no more
-	// are started. If nil, [DefaultRetryable].
+	// Retryable reports whether another attempt may be started after one that failed with err; ctx is the call's. Once it
+	// returns false no more are started. If nil, [DefaultRetryable].
 	Retryable func(ctx context.Context, err error) bool
 
-	// Budget limits hedges to a share of the calls, together with all that share it. If nil, the hedge has one of its own,
-	// with the defaults of [BudgetConfig]. [Unlimited] is none.
+	// Budget limits hedges to a share of the calls. Policies with the same Budget share its limit. If nil, the hedge has a
+	// budget of its own with the defaults of [BudgetConfig]. Use [Unlimited] for no limit.
 	Budget *Budget
 
-	// Observer is told what the hedge does. If nil, its pipeline's; OpenTelemetry (otelx.Default), if it is used alone.
+	// Observer is told of hedges. If nil, the pipeline's observer, or OpenTelemetry ([otelx.Default]) if the hedge is used
+	// alone.
 	Observer observe.Observer
 }
 
-// Validate returns an error that names each field with a value that is not allowed.
+// Validate returns an error that names each invalid field, its value and what is allowed; nil if c is valid.
 func (c HedgeConfig) Validate() error {
 	var faults []error
 	if c.Delay < 0 {
-		faults = append(faults, fmt.Errorf("retry: hedge: Delay is %v, must be above 0, or 0 with a Percentile", c.Delay))
+		faults = append(faults, fmt.Errorf("retry: HedgeConfig.Delay is %v, must be above 0, or 0 with a Percentile", c.Delay))
 	}
 	if math.IsNaN(c.Percentile) || c.Percentile < 0 || c.Percentile >= 1 {
-		faults = append(faults, fmt.Errorf("retry: hedge: Percentile is %v, must be above 0 and below 1, or 0 with a Delay", c.Percentile))
+		faults = append(faults, fmt.Errorf("retry: HedgeConfig.Percentile is %v, must be above 0 and below 1, or 0 with a Delay", c.Percentile))
 	}
 	if (c.Delay == 0) == (c.Percentile == 0) {
-		faults = append(faults, fmt.Errorf("retry: hedge: Delay is %v and Percentile %v, one of them must be set", c.Delay, c.Percentile))
+		faults = append(faults, fmt.Errorf("retry: HedgeConfig.Delay is %v and Percentile %v, one of them must be set", c.Delay, c.Percentile))
 	}
 	if c.MaxHedges < 0 {
-		faults = append(faults, fmt.Errorf("retry: hedge: MaxHedges is %d, must be 0 (1) or more", c.MaxHedges))
+		faults = append(faults, fmt.Errorf("retry: HedgeConfig.MaxHedges is %d, must be 0 (1) or more", c.MaxHedges))
 	}
 	faults = append(faults, c.Budget.validate())
 	return errors.Join(faults...)
@@ -76,33 +78,33 @@ func (c HedgeConfig) withDefaults() HedgeConfig {
 	return c
 }
 
-// ErrHedgeLost is the cause with which the contexts of attempts are cancelled that another one has overtaken.
+// ErrHedgeLost is the [context.Cause] of an attempt that was cancelled because another attempt won.
 var ErrHedgeLost error = errtree.Reason("retry: another attempt of the hedge was first")
 
-// Hedge is a [policy.Policy] that starts a second attempt beside one that is slow, and takes the first success. It trades a
-// little more traffic, which its [Budget] limits, for a shorter tail of latencies. fn must be safe to run twice at once.
+// Hedge is a [policy.Policy] that starts a second attempt beside a slow one and takes the first success. It shortens the
+// tail of the latencies for a little more traffic, which its [Budget] limits. fn must be safe to run twice at the same time.
 //
-// When an attempt has run for the delay, the next one joins it; when one fails before that, the next one starts at once.
-// The first success returns immediately; so does an answer marked [policy.Healthy]. The attempts that lost are cancelled
-// with the cause [ErrHedgeLost], and what they return is dropped: under [policy.Get] their values are closed. When all
-// attempts fail, their errors return joined, the first attempt's first, beside the first attempt's value.
+// The next attempt starts when the one before has run for the delay, or at once if one fails earlier. The first success is
+// returned immediately, as is an error marked with [policy.Healthy]. The other attempts are then cancelled with the cause
+// [ErrHedgeLost]. What they return is dropped; under [policy.Get], their values are closed. If all attempts fail, Do returns
+// their errors joined, the first attempt's first, and [policy.Get] the first attempt's value.
 //
-// Attempts run on goroutines of their own, so that a slow first one does not hold the call up; while a Percentile is being
-// learned there is only one, and it runs on the caller's. A panic of an attempt, or its [runtime.Goexit], reaches the
-// caller's goroutine with the same value; a panic after Do has returned is recovered, and told as an event.
+// Attempts run on goroutines of their own. Only while a Percentile lacks successes does the single attempt run on the
+// caller's. If an attempt panics or calls [runtime.Goexit], Do does the same on the caller's goroutine, with the same value.
+// A panic after Do has returned is recovered and reported as an event.
 //
-// Once the caller's context is done nothing new starts, and Do waits for what runs, as fn alone would. Every attempt's
-// context is done once Do has returned, the winner's too: fn must be through with it, so a response's body has to be read
-// inside fn, unless an adapter sees to it.
+// Once the caller's context is done no attempt starts, and Do waits for those that run. When Do returns, every attempt's
+// context is cancelled, the winner's too. So fn must be finished with it: a response's body has to be read inside fn, unless
+// an adapter such as httpx takes care of it.
 //
-// A Hedge is safe for concurrent use; make it with [NewHedge].
+// Create a Hedge with [NewHedge]; it is safe for concurrent use.
 type Hedge struct {
 	cfg   HedgeConfig
 	once  sync.Once
 	alone *boundHedge // for calls outside any pipeline
 }
 
-// NewHedge returns a Hedge. It panics if cfg is not valid.
+// NewHedge returns a Hedge. It panics with the error of [HedgeConfig.Validate] if cfg is not valid.
 func NewHedge(cfg HedgeConfig) *Hedge {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
@@ -110,16 +112,16 @@ func NewHedge(cfg HedgeConfig) *Hedge {
 	return &Hedge{cfg: cfg.withDefaults()}
 }
 
-// Do runs fn, and again beside it if it is slow, until one run succeeds or all have failed.
+// Do runs fn, starting more runs of it while they are slow, until one succeeds or all have failed.
 func (h *Hedge) Do(ctx context.Context, fn policy.Func) error {
 	h.once.Do(func() { h.alone = bindHedge(h.cfg, "hedge", otelx.Default()) })
 	return h.alone.Do(ctx, fn)
 }
 
-// Name returns the name that HedgeConfig gave it, or "".
+// Name returns HedgeConfig.Name.
 func (h *Hedge) Name() string { return h.cfg.Name }
 
-// String returns the hedge with its delay or percentile.
+// String returns the hedge with its delay or percentile, such as hedge(50ms) or hedge(p95).
 func (h *Hedge) String() string {
 	if h.cfg.Delay > 0 {
 		return "hedge(" + h.cfg.Delay.String() + ")"
@@ -127,7 +129,7 @@ func (h *Hedge) String() string {
 	return "hedge(p" + strconv.FormatFloat(100*h.cfg.Percentile, 'g', 6, 64) + ")"
 }
 
-// Bind returns the hedge as a pipeline of that name runs it. Each pipeline has latencies of its own.
+// Bind makes Hedge a [policy.Binder], for [policy.NewPipeline]. Each pipeline learns latencies of its own.
 func (h *Hedge) Bind(name string, o observe.Observer) policy.Policy {
 	return bindHedge(h.cfg, name, o)
 }
@@ -139,7 +141,7 @@ type boundHedge struct {
 	observer    observe.Observer
 	spanner     observe.Spanner // nil if the observer does not trace
 	counts      []atomic.Int64
-	deposits    bool       // calls in the budget
+	deposits    bool       // it counts calls in the budget; false if a policy outside it in the pipeline does
 	latencies   *latencies // nil where Delay is set
 }
 
@@ -188,7 +190,7 @@ func (h *boundHedge) Do(ctx context.Context, fn policy.Func) error {
 	return r.run(now, delay)
 }
 
-// learn runs fn once, to see how long it takes.
+// learn runs fn once, on the caller's goroutine, and records how long it takes.
 func (h *boundHedge) learn(ctx context.Context, now time.Duration, fn policy.Func) error {
 	own, cancel := context.WithCancelCause(ctx)
 	row := originalFailed

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/switchgear-go/switchgear/internal/instant"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
@@ -220,111 +216,6 @@ func TestHedgeWaitsForWhatRunsAfterTheCallerCancelled(t *testing.T) {
 	}
 }
 
-type closer struct{ onClose func() }
-
-func (c *closer) Close() error {
-	c.onClose()
-	return nil
-}
-
-func TestHedgeClosesTheValuesOfLosersAlsoLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := NewHedge(HedgeConfig{Delay: time.Second})
-		var closed sync.Map
-		v, err := policy.Get(t.Context(), h, func(ctx context.Context) (io.Closer, error) {
-			n := policy.Attempt(ctx)
-			if n == 1 {
-				<-ctx.Done()
-				time.Sleep(time.Minute) // deaf
-			}
-			return &closer{func() { closed.Store(n, true) }}, nil
-		})
-		require.NoError(t, err)
-		time.Sleep(time.Hour)
-		_, lost := closed.Load(1)
-		_, won := closed.Load(2)
-		assert.True(t, lost)
-		assert.False(t, won)
-		require.NoError(t, v.Close())
-	})
-}
-
-func TestHedgePanicsOnTheCallersGoroutine(t *testing.T) {
-	for _, number := range []int{1, 2} {
-		synctest.Test(t, func(t *testing.T) {
-			told := &events{}
-			h := NewHedge(HedgeConfig{Delay: time.Second, Observer: told})
-			var cause error
-			assert.PanicsWithValue(t, http.ErrAbortHandler, func() {
-				_ = h.Do(t.Context(), func(ctx context.Context) error {
-					if policy.Attempt(ctx) != number {
-						<-ctx.Done()
-						cause = context.Cause(ctx)
-						return nil
-					}
-					_ = sleep(ctx, 2*time.Second)
-					panic(http.ErrAbortHandler)
-				})
-			})
-			synctest.Wait()
-			assert.Equal(t, ErrHedgeLost, cause, "the other attempt")
-			hedged := told.of(observe.Hedged)
-			require.NotEmpty(t, hedged)
-			last := hedged[len(hedged)-1]
-			assert.Equal(t, "panic", last.Reason)
-			assert.Equal(t, number, last.Attempt)
-			require.ErrorIs(t, last.Err, http.ErrAbortHandler)
-			assert.ErrorContains(t, last.Err, "hedge_test.go", "the stack of the panic")
-		})
-	}
-}
-
-func TestHedgeLeavesByGoexitWithTheAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := NewHedge(HedgeConfig{Delay: time.Second})
-		returned := false
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = h.Do(t.Context(), func(context.Context) error {
-				runtime.Goexit()
-				return nil
-			})
-			returned = true
-		}()
-		<-done
-		assert.False(t, returned)
-	})
-}
-
-func TestHedgeRecoversAPanicAfterTheReturn(t *testing.T) {
-	for _, observerPanics := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			told := &events{}
-			h := NewHedge(HedgeConfig{Delay: time.Second, Observer: observe.Tee(told, observe.Func(func(_ context.Context, e observe.Event) {
-				if observerPanics && e.Reason == "panic" {
-					panic("observer")
-				}
-			}))})
-			err := h.Do(t.Context(), func(ctx context.Context) error {
-				if policy.Attempt(ctx) == 2 {
-					return nil
-				}
-				<-ctx.Done()
-				time.Sleep(time.Minute)
-				panic("late")
-			})
-			require.NoError(t, err)
-			time.Sleep(time.Hour)
-			hedged := told.of(observe.Hedged)
-			require.Len(t, hedged, 2)
-			assert.Equal(t, "panic", hedged[1].Reason)
-			assert.Equal(t, 1, hedged[1].Attempt)
-			assert.ErrorContains(t, hedged[1].Err, "panic: late")
-		})
-	}
-}
-
 func TestHedgeThatTheBudgetSuppressesIsToldAndCancelsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := &events{}
@@ -375,28 +266,6 @@ func TestHedgeGivesBackWhatBroughtAnAnswerThatIsNotRetryable(t *testing.T) {
 	}
 }
 
-func TestHedgeLeavesNothingBehindWhenAnObserverOrRetryablePanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := NewBudget("b", BudgetConfig{})
-		observer := NewHedge(HedgeConfig{Delay: time.Second, Budget: b, Observer: observe.Func(func(context.Context, observe.Event) { panic("observer") })})
-		retryable := NewHedge(HedgeConfig{Delay: time.Second, Budget: b, Retryable: func(context.Context, error) bool { panic("retryable") }})
-		var cause error
-		assert.PanicsWithValue(t, "observer", func() {
-			_ = observer.Do(t.Context(), func(ctx context.Context) error {
-				<-ctx.Done()
-				cause = context.Cause(ctx)
-				return nil
-			})
-		})
-		synctest.Wait()
-		assert.Equal(t, ErrHedgeLost, cause)
-		assert.Zero(t, b.Stats().Spent, "the hedge never ran")
-		assert.PanicsWithValue(t, "retryable", func() {
-			_ = retryable.Do(t.Context(), func(context.Context) error { return errDown })
-		})
-	})
-}
-
 func TestHedgeCountsEachAttemptOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMeter(t)
@@ -427,92 +296,6 @@ func TestHedgeCountsEachAttemptOnce(t *testing.T) {
 	})
 }
 
-func TestHedgeLearnsItsDelayFromTwentySuccesses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := NewHedge(HedgeConfig{Percentile: 0.95})
-		var runs atomic.Int32
-		call := func(takes time.Duration, err error) time.Duration {
-			start := time.Now()
-			_ = h.Do(t.Context(), func(ctx context.Context) error {
-				runs.Add(1)
-				if policy.Attempt(ctx) == 2 {
-					return nil
-				}
-				if slept := sleep(ctx, takes); slept != nil {
-					return slept
-				}
-				return err
-			})
-			return time.Since(start)
-		}
-		for range 19 {
-			call(100*time.Millisecond, nil)
-		}
-		call(100*time.Millisecond, errDown)
-		call(time.Second, nil) // the twentieth
-		require.EqualValues(t, 21, runs.Load(), "no hedge before, not even after a failure")
-
-		took := call(time.Hour, nil)
-		assert.EqualValues(t, 23, runs.Load())
-		assert.InEpsilon(t, 100*time.Millisecond, took, 1./16)
-
-		time.Sleep(30 * time.Second)
-		before := runs.Load()
-		call(time.Second, nil)
-		assert.Equal(t, before+1, runs.Load(), "what is old is forgotten")
-	})
-}
-
-func TestOnlySuccessesCountForTheTwenty(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := NewHedge(HedgeConfig{Percentile: 0.5})
-		var hedged atomic.Int32
-		overtaken := func(ctx context.Context) error {
-			if policy.Attempt(ctx) == 2 {
-				hedged.Add(1)
-				return nil
-			}
-			_ = sleep(ctx, time.Hour)
-			return ctx.Err()
-		}
-		for range 20 {
-			_ = h.Do(t.Context(), newScript(nil).run)
-		}
-		time.Sleep(15 * time.Second)
-		for range 12 {
-			_ = h.Do(t.Context(), overtaken)
-		}
-		require.EqualValues(t, 12, hedged.Load())
-		time.Sleep(16 * time.Second) // the first ones are forgotten
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_ = h.Do(ctx, overtaken)
-		assert.EqualValues(t, 12, hedged.Load(), "12 successes, and 12 that were overtaken")
-	})
-}
-
-// Were only winners remembered, each hedge would make the next one come earlier.
-func TestHedgeRemembersTheAgeOfWhatItOvertook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := bindHedge(HedgeConfig{Percentile: 0.5}.withDefaults(), "h", observe.Discard)
-		for range 20 {
-			_ = h.Do(t.Context(), func(ctx context.Context) error { return sleep(ctx, 100*time.Millisecond) })
-		}
-		for range 50 {
-			_ = h.Do(t.Context(), func(ctx context.Context) error {
-				if policy.Attempt(ctx) == 2 {
-					return sleep(ctx, time.Millisecond)
-				}
-				return sleep(ctx, time.Hour)
-			})
-		}
-		delay, known := h.latencies.percentile(instant.Now(), 0.5)
-		require.True(t, known)
-		assert.GreaterOrEqual(t, delay, 100*time.Millisecond)
-		synctest.Wait()
-	})
-}
-
 func TestAHedgeWithANameKeepsItInAPipeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := &events{}
@@ -531,37 +314,4 @@ func TestAHedgeWithANameKeepsItInAPipeline(t *testing.T) {
 		assert.Equal(t, map[string]bool{"own": true, "search#2": true, "search#3": true}, names)
 		synctest.Wait()
 	})
-}
-
-func TestWhileItLearnsAHedgeStaysOnTheCallersGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newMeter(t)
-		h := NewHedge(HedgeConfig{Percentile: 0.9, Observer: m})
-		var kept context.Context
-		require.NoError(t, h.Do(t.Context(), func(ctx context.Context) error {
-			kept = ctx
-			return nil
-		}))
-		require.ErrorIs(t, kept.Err(), context.Canceled, "its context is done")
-		require.ErrorIs(t, h.Do(t.Context(), func(context.Context) error { return errDown }), errDown)
-		assert.PanicsWithValue(t, "as it is", func() {
-			_ = h.Do(t.Context(), func(context.Context) error { panic("as it is") })
-		})
-		got := m.collect(t)
-		assert.EqualValues(t, 1, got["switchgear.hedge.attempts original success"])
-		assert.EqualValues(t, 2, got["switchgear.hedge.attempts original failure"])
-	})
-}
-
-// A goroutine may come to run only after the race it was started for.
-func TestAnAttemptThatComesTooLateRunsNothing(t *testing.T) {
-	ran := false
-	r := &race{
-		boundHedge: bindHedge(HedgeConfig{Delay: 1}.withDefaults(), "h", observe.Discard),
-		ctx:        t.Context(),
-		fn:         func(context.Context) error { ran = true; return nil },
-	}
-	r.close()
-	(&attempt{race: r, number: 2}).run(t.Context())
-	assert.False(t, ran)
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// latencies remembers how long recent attempts took: those of the present span of 10 seconds and of the two before it.
+// latencies records how long recent attempts took: those of the current span of 10 seconds and of the two before it.
 type latencies struct {
 	mu    sync.Mutex
-	epoch int64               // guarded by mu: the number of the present span
-	spans [keptSpans]spanData // guarded by mu: span n is at n modulo their number
+	epoch int64               // guarded by mu: the number of the current span
+	spans [keptSpans]spanData // guarded by mu: span n is at n modulo keptSpans
 	all   histogram           // guarded by mu: the sum of spans
 }
 
@@ -28,7 +28,7 @@ type spanData struct {
 
 func newLatencies() *latencies { return &latencies{epoch: -1 << 62} }
 
-// record adds an attempt that took d, or for now has taken it: then it is no success.
+// record adds an attempt that has run for d. An attempt that was overtaken while it ran is not a success.
 func (l *latencies) record(now, d time.Duration, success bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,8 +41,8 @@ func (l *latencies) record(now, d time.Duration, success bool) {
 	}
 }
 
-// percentile returns the latency that a share p of the recent attempts did not exceed, at most 1/16 above the true one. It
-// is not known before there were enough successes.
+// percentile returns the latency that a share p of the recent attempts did not exceed, or up to 1/16 more than that. known
+// is false while there are too few successes.
 func (l *latencies) percentile(now time.Duration, p float64) (d time.Duration, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,8 +73,8 @@ func (l *latencies) advanceLocked(now time.Duration) {
 
 func slot(epoch int64) int { return int((epoch%keptSpans + keptSpans) % keptSpans) }
 
-// histogram counts durations in buckets that are each at most 1/16 wider than the last: by the microsecond up to 32, then 16
-// buckets to each power of two, up to half an hour.
+// histogram counts durations in buckets. Up to 32µs they are a microsecond wide; above, each power of two is divided into 16
+// buckets, so that a bucket is at most 1/16 as wide as its durations are long. The last bucket ends at about 36 minutes.
 type histogram struct {
 	n      uint64
 	counts [buckets]uint32
@@ -92,7 +92,7 @@ func bucketOf(d time.Duration) int {
 	return shift<<fine + int(us>>shift)
 }
 
-// upperEdge returns the shortest duration beyond a bucket.
+// upperEdge returns the shortest duration above a bucket.
 func upperEdge(bucket int) time.Duration {
 	bucket++
 	shift := max(0, bucket>>fine-1)
@@ -114,10 +114,10 @@ func (h *histogram) subtract(old *histogram) {
 	}
 }
 
-// percentile searches from above: what a hedge asks for is near there.
+// percentile searches from the top, since the percentiles that hedges use are near it.
 func (h *histogram) percentile(p float64) time.Duration {
-	rank := max(1, math.Ceil(p*float64(h.n)-1e-9)) // less the error of a product of floats
-	above := h.n - uint64(rank)                    // how many may be longer
+	rank := max(1, math.Ceil(p*float64(h.n)-1e-9)) // the product may be a little too high in floats
+	above := h.n - uint64(rank)                    // how many durations may be longer
 	for i := buckets - 1; i > 0; i-- {
 		n := uint64(h.counts[i])
 		if n > above {

@@ -16,7 +16,7 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// race is one call of a hedge. Its methods run on the caller's goroutine, except isOver and end, which attempts call on theirs.
+// race is one call of a hedge. Its methods run on the caller's goroutine, except isOver and end, which run on an attempt's.
 type race struct {
 	*boundHedge
 	ctx context.Context
@@ -26,11 +26,11 @@ type race struct {
 	running  int
 	shut     bool // no more attempts are started
 
-	wake chan struct{} // holds a token when there may be something in ended
+	wake chan struct{} // signals that an attempt was added to ended
 
 	mu    sync.Mutex
-	ended []*attempt // guarded by mu: nobody has looked at them yet
-	over  bool       // guarded by mu: nobody will any more
+	ended []*attempt // guarded by mu: attempts that have ended and are still to be handled
+	over  bool       // guarded by mu: Do returns; no attempt is handled any more
 }
 
 // attempt is one run of fn.
@@ -39,15 +39,15 @@ type attempt struct {
 	number  int
 	start   time.Duration
 	cancel  context.CancelCauseFunc
-	settle  func(keep bool) // decides on the value that fn returns to a Get
+	settle  func(keep bool) // keeps or drops the value that fn returns to a Get
 	payment payment
-	seen    bool // its end was looked at
+	handled bool // hasWon was called for it
 
 	// How it ended; set before race.end.
 	err    error
-	panics any
-	stack  []byte
-	exited bool // by runtime.Goexit
+	panics any    // what fn panicked with
+	stack  []byte // of the panic
+	exited bool   // fn called runtime.Goexit
 }
 
 // run starts attempts until one succeeds or all have failed, and returns what Do returns.
@@ -63,7 +63,7 @@ func (r *race) run(now, delay time.Duration) error {
 		case <-timer.C:
 			due = 1
 		case <-canceled:
-			canceled = nil // wait for what runs; hedge starts nothing more
+			canceled = nil // go on waiting for the attempts that run; hedge starts no more
 		}
 		var failure error
 		for _, a := range r.takeEnded() {
@@ -95,8 +95,8 @@ func (r *race) start(now time.Duration, paid payment) {
 	go a.run(ctx)
 }
 
-// run runs fn on a goroutine of its own, where nobody else could recover a panic. If the race was over before the goroutine
-// came to run, fn does not start.
+// run runs fn on the attempt's goroutine. It recovers a panic, which would otherwise end the process, for the caller's
+// goroutine to repeat. If the race is over before this goroutine gets to run, fn does not start.
 func (a *attempt) run(ctx context.Context) {
 	if a.race.isOver() {
 		return
@@ -121,7 +121,7 @@ func (r *race) isOver() bool {
 	return r.over
 }
 
-// end hands over an attempt that has ended.
+// end hands an attempt that has ended to the caller's goroutine.
 func (r *race) end(a *attempt) {
 	r.mu.Lock()
 	late := r.over
@@ -147,9 +147,9 @@ func (r *race) takeEnded() []*attempt {
 	return ended
 }
 
-// hasWon looks at the end of an attempt and reports whether it decides the race.
+// hasWon handles the end of an attempt and reports whether it decides the race. It panics or exits if the attempt did.
 func (r *race) hasWon(a *attempt) bool {
-	a.seen = true
+	a.handled = true
 	a.cancel(nil)
 	r.running--
 	if a.panics != nil || a.exited {
@@ -166,7 +166,7 @@ func (r *race) hasWon(a *attempt) bool {
 		a.settle(true)
 		r.learn(a)
 		if a.err != nil {
-			a.payment.giveBack() // an answer
+			a.payment.giveBack() // a healthy answer
 		}
 		return true
 	}
@@ -177,7 +177,8 @@ func (r *race) hasWon(a *attempt) bool {
 	return false
 }
 
-// hedge starts another attempt, if it may. failure is what brought it about; nil for the delay.
+// hedge starts another attempt, if the limits allow one. failure is the error of the attempt that it follows; nil if the
+// delay has passed.
 func (r *race) hedge(failure error) (started bool) {
 	if r.shut || len(r.attempts) > r.MaxHedges || r.ctx.Err() != nil {
 		return false
@@ -201,7 +202,7 @@ func (r *race) hedge(failure error) (started bool) {
 	return true
 }
 
-// failures returns the error of a race that nobody won.
+// failures returns the error of a race that no attempt won.
 func (r *race) failures() error {
 	if len(r.attempts) == 1 {
 		return r.attempts[0].err
@@ -213,39 +214,39 @@ func (r *race) failures() error {
 	return errors.Join(errs...)
 }
 
-// close ends the race, however it went: what still runs has lost.
+// close ends the race, whatever its result: attempts that still run have lost.
 func (r *race) close() {
 	r.mu.Lock()
 	r.over = true
 	ended := r.ended
 	r.mu.Unlock()
 	for _, a := range r.attempts {
-		if !a.seen {
+		if !a.handled {
 			a.cancel(ErrHedgeLost)
 			r.count(a, originalLost)
 		}
-		a.settle(false) // the one that was kept stays kept
+		a.settle(false) // does nothing to one that was kept
 	}
 	for _, a := range ended {
 		r.tellPanic(a)
 	}
 }
 
-// learn remembers how long the winner took, and for how long those had run that it overtook: else the slowest would never
-// be remembered.
+// learn records how long the winner took, and how long the attempts had run that it overtook. Without those, the slowest
+// attempts would never be recorded.
 func (r *race) learn(winner *attempt) {
 	if r.latencies == nil {
 		return
 	}
 	now := instant.Now()
 	for _, a := range r.attempts {
-		if !a.seen || a == winner {
+		if !a.handled || a == winner {
 			r.latencies.record(now, now-a.start, a == winner)
 		}
 	}
 }
 
-// count counts an attempt by the row that it would have as the first.
+// count counts an attempt. row is the row for the first attempt; those of hedges are in the same order.
 func (r *race) count(a *attempt, row int) {
 	if a.number > 1 {
 		row += hedgeWon - originalWon
@@ -253,7 +254,8 @@ func (r *race) count(a *attempt, row int) {
 	r.counts[row].Add(1)
 }
 
-// tellPanic tells of a panic, and where it began: the caller's goroutine has lost the trace, or is gone.
+// tellPanic reports the panic of an attempt, if it panicked, with its stack: the panic that the caller sees has another
+// stack, and after Do has returned there is none.
 func (r *race) tellPanic(a *attempt) {
 	if a.panics == nil {
 		return
@@ -269,7 +271,7 @@ func (r *race) tell(e observe.Event, fnReturned bool) {
 	call.Tell(r.ctx, r.observer, e, fnReturned)
 }
 
-// panicError is a panic on a goroutine of a hedge, as an event tells it.
+// panicError is the Err of the event for a panic on a goroutine of a hedge.
 type panicError struct {
 	value any
 	stack []byte

@@ -15,22 +15,22 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// retried is a call whose first attempt failed. It judges each failure, then waits and tries again, or gives up.
+// retried is a call whose first attempt has failed. It decides after each failure: it waits and tries again, or gives up.
 type retried struct {
 	*boundRetry
 	ctx   context.Context
 	fn    policy.Func
 	start time.Duration // of the call
 
-	attempt  int // the last one that began
-	backoff  backoff.BackOff
-	replaced bool // a hint took the place of the last wait: the backoff has to start again
-	payment  payment
-	waiting  bool  // what was paid for has not begun
-	last     error // the last real failure; the last refusal while there is none
-	real     bool  // last is a real failure
-	waited   time.Duration
-	result   int // the row that the call counts in
+	attempt  int             // the number of the latest attempt
+	backoff  backoff.BackOff // nil before the first wait
+	replaced bool            // the last wait was an error's hint in place of the backoff's, which then starts again
+	payment  payment         // of the latest attempt or, while waiting, of the next one
+	waiting  bool            // the attempt that was paid for has not begun
+	last     error           // the last real failure or, as long as there is none, the last refusal
+	real     bool            // last is a real failure
+	waited   time.Duration   // total
+	result   int             // the row that the call counts in
 }
 
 func (r *boundRetry) failed(ctx context.Context, start call.Instant, fn policy.Func, err error) error {
@@ -53,7 +53,7 @@ func (r *boundRetry) failed(ctx context.Context, start call.Instant, fn policy.F
 	}
 }
 
-// settle ends the call, however it went.
+// settle counts the call's result and gives back what was paid for an attempt that has not begun.
 func (c *retried) settle() {
 	c.counts[c.result].Add(1)
 	if c.waiting {
@@ -64,8 +64,8 @@ func (c *retried) settle() {
 	}
 }
 
-// judge decides after an attempt that failed with err. It returns the wait before the next attempt, which is paid for then,
-// or what Do returns.
+// judge decides what follows an attempt that failed with err. It returns the wait before the next attempt, which is then paid
+// for, or the error for Do to return.
 func (c *retried) judge(err error) (wait time.Duration, final error) {
 	kind := errtree.Sort(err)
 	if kind == errtree.Healthy {
@@ -93,14 +93,14 @@ func (c *retried) judge(err error) (wait time.Duration, final error) {
 	return c.decide(err)
 }
 
-// keep remembers err for the caller, unless that would put a refusal in the place of a real failure.
+// keep makes err the last failure, unless err is a refusal and there is a real failure already.
 func (c *retried) keep(err error, kind errtree.Kind) {
 	if kind == errtree.Failed || !c.real {
 		c.last, c.real = err, kind == errtree.Failed
 	}
 }
 
-// decide settles whether there is time and budget for another attempt, and the wait before it.
+// decide returns the wait before another attempt, if there is time and budget for one; else the error for Do to return.
 func (c *retried) decide(err error) (wait time.Duration, final error) {
 	wait, hinted := c.nextWait(err)
 	now := instant.Now()
@@ -123,7 +123,7 @@ func (c *retried) decide(err error) (wait time.Duration, final error) {
 	return wait, nil
 }
 
-// nextWait returns the wait before the next attempt, below 0 for none, and whether err asked for it.
+// nextWait returns the wait before the next attempt and whether err asked for it. A negative wait means to stop.
 func (c *retried) nextWait(err error) (wait time.Duration, hinted bool) {
 	hint, refusal := hintOf(err)
 	replaced := hint > 0 && !refusal
@@ -137,14 +137,14 @@ func (c *retried) nextWait(err error) (wait time.Duration, hinted bool) {
 		c.backoff.Reset()
 	}
 	c.replaced = replaced
-	wait = c.backoff.NextBackOff() // asked even where a hint takes its place, since it may count, and stop
+	wait = c.backoff.NextBackOff() // called even if a hint replaces it, since it may count attempts and stop
 	if wait < 0 || hint <= 0 || refusal && hint <= wait {
 		return wait, false
 	}
 	return hint, true
 }
 
-// hintOf returns the first wait above 0 that an error in err's tree asks for, and whether that is a refusal by a policy.
+// hintOf returns the first wait above 0 that an error in err's tree asks for, and whether that error is a policy's refusal.
 func hintOf(err error) (hint time.Duration, refusal bool) {
 	type hinter interface {
 		error
@@ -157,7 +157,8 @@ func hintOf(err error) (hint time.Duration, refusal bool) {
 	return hint, from != nil && errors.Is(from, policy.ErrRejected)
 }
 
-// wait waits before the next attempt. It returns when that begins, or what Do returns because the caller left.
+// wait waits before the next attempt. It returns the instant at which that begins; or, if ctx ended, the error for Do to
+// return.
 func (c *retried) wait(wait time.Duration, err error) (end time.Duration, final error) {
 	c.tell(observe.Event{Kind: observe.Attempt, Attempt: c.attempt + 1, Delay: wait, Err: err})
 	start := instant.Now()
@@ -189,7 +190,8 @@ func (c *retried) again(now time.Duration) (err error) {
 	return err
 }
 
-// canceled ends a call whose context ended during an attempt, which returned err.
+// canceled ends a call whose context ended during an attempt that returned err. It returns err as it is if there is nothing
+// to add, else an ExhaustedError.
 func (c *retried) canceled(err error, kind errtree.Kind, ended error) error {
 	c.result = callCanceled
 	if !errors.Is(err, ended) {
@@ -202,7 +204,8 @@ func (c *retried) canceled(err error, kind errtree.Kind, ended error) error {
 	return c.giveUp(callCanceled, err, 0)
 }
 
-// notRetryable ends a call with an answer that is final.
+// notRetryable ends a call with an error that is not retryable. It returns err without the mark of backoff.Permanent, or an
+// ExhaustedError if err is a refusal that would hide a real failure.
 func (c *retried) notRetryable(err error, kind errtree.Kind) error {
 	c.payment.giveBack()
 	c.result = callNotRetryable
@@ -215,7 +218,7 @@ func (c *retried) notRetryable(err error, kind errtree.Kind) error {
 	return stripped(err)
 }
 
-// standAside ends the one attempt that a retry makes inside another one's repeated attempt.
+// standAside ends the single attempt that a retry makes inside an attempt that another retry repeats.
 func (c *retried) standAside(err error, retryable bool) error {
 	if retryable {
 		c.result = callExhausted
@@ -224,10 +227,10 @@ func (c *retried) standAside(err error, retryable bool) error {
 			Err: fmt.Errorf("left to the retry around this one: %w", err),
 		})
 	}
-	return err // with all marks, for the retry that decides
+	return err // with its marks, for the outer retry to judge
 }
 
-// giveUp ends the call for reason. delay is the wait that was out of the question, if one was.
+// giveUp ends the call for reason. delay is the wait that was too long or not paid for; 0 if it did not come to that.
 func (c *retried) giveUp(result int, reason error, delay time.Duration) error {
 	c.result = result
 	err := &ExhaustedError{Attempts: c.attempt, Reason: reason, Last: c.last, nested: c.Nested}

@@ -1,7 +1,7 @@
-// Package retry repeats calls that failed, without making an outage worse.
+// Package retry repeats failed calls without making an outage worse.
 //
-// [Retry] makes further attempts after a failure, [Hedge] beside an attempt that is slow. Both spend from a [Budget], which
-// limits what they add to the traffic to a share of it.
+// A [Retry] makes another attempt after one that failed. A [Hedge] makes another attempt beside one that is slow. Both take
+// their extra attempts from a [Budget], which limits them to a share of the traffic.
 package retry
 
 import (
@@ -18,26 +18,27 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// Retry is a [policy.Policy] that runs fn again after a failure, up to a number of attempts, with a wait before each.
+// Retry is a [policy.Policy] that runs fn again after a failure, up to a number of attempts, with a wait before each retry.
 //
-// It gives up early rather than waste work: on an error that is not retryable, such as a refusal by a circuit breaker
-// further in, on a wait that the deadline would cut short, and when its [Budget] is spent.
+// It gives up early if another attempt would be wasted: on an error that is not retryable, such as the refusal of an open
+// circuit breaker inside it; on a wait that would not end before ctx's deadline; and when its [Budget] is spent.
 //
-// A failure that it gives up on comes back in an [ExhaustedError], also where Attempts is 1. What is not retryable comes
-// back as it is, without the mark of backoff.Permanent; but a refusal or a cancellation that ends a call which had really
-// failed before becomes the Reason of an ExhaustedError, beside that failure.
+// If it gives up on a retryable failure, Do returns an [ExhaustedError], even with Attempts set to 1. An error that is not
+// retryable is returned as it is, except that the mark of [backoff.Permanent] is removed. A refusal or a cancellation does
+// not hide an earlier failure of the same call: it becomes the Reason of an ExhaustedError that holds that failure.
 //
-// Attempts of a Retry inside another one would multiply. So from the outer one's second attempt on the inner one makes a
-// single attempt, and the outer one takes an inner ExhaustedError for final. Config.Nested on the inner one lifts both.
+// Attempts of nested retries do not multiply: from the outer retry's second attempt on, an inner retry makes a single
+// attempt; and an outer retry does not repeat a call on which an inner one gave up. Config.Nested on the inner retry turns
+// both off.
 //
-// A Retry is safe for concurrent use; make it with [New].
+// Create a Retry with [New]; it is safe for concurrent use.
 type Retry struct {
 	cfg   Config
 	once  sync.Once
 	alone *boundRetry // for calls outside any pipeline
 }
 
-// New returns a Retry. It panics if cfg is not valid.
+// New returns a Retry. It panics with the error of [Config.Validate] if cfg is not valid.
 func New(cfg Config) *Retry {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
@@ -45,17 +46,16 @@ func New(cfg Config) *Retry {
 	return &Retry{cfg: cfg.withDefaults()}
 }
 
-// Do runs fn until it succeeds or there is a reason to stop. From the second attempt on, [policy.Attempt] tells fn which one
-// it is.
+// Do runs fn until it succeeds or the retry gives up. [policy.Attempt] returns the number of the attempt to fn.
 func (r *Retry) Do(ctx context.Context, fn policy.Func) error {
 	r.once.Do(func() { r.alone = bindRetry(r.cfg, "retry", otelx.Default()) })
 	return r.alone.Do(ctx, fn)
 }
 
-// Name returns the name that Config gave it, or "".
+// Name returns Config.Name.
 func (r *Retry) Name() string { return r.cfg.Name }
 
-// String returns the retry with its number of attempts.
+// String returns the retry with its number of attempts, such as retry(3) or retry(unlimited).
 func (r *Retry) String() string {
 	if r.cfg.Attempts < 0 {
 		return "retry(unlimited)"
@@ -63,7 +63,7 @@ func (r *Retry) String() string {
 	return "retry(" + strconv.Itoa(r.cfg.Attempts) + ")"
 }
 
-// Bind returns the retry as a pipeline of that name runs it.
+// Bind makes Retry a [policy.Binder], for [policy.NewPipeline].
 func (r *Retry) Bind(name string, o observe.Observer) policy.Policy {
 	return bindRetry(r.cfg, name, o)
 }
@@ -76,7 +76,7 @@ type boundRetry struct {
 	spanner  observe.Spanner // nil if the observer does not trace
 	probe    observe.Probe
 	counts   []atomic.Int64
-	deposits bool // calls in the budget
+	deposits bool // it counts calls in the budget; false if a policy outside it in the pipeline does
 }
 
 func bindRetry(cfg Config, name string, o observe.Observer) *boundRetry {
@@ -93,13 +93,13 @@ func bindRetry(cfg Config, name string, o observe.Observer) *boundRetry {
 	return r
 }
 
-// pick returns a policy's own observer, else that of what binds it, else OpenTelemetry.
-func pick(own, binder observe.Observer) observe.Observer {
+// pick returns the first observer that is not nil: a policy's own, its pipeline's, OpenTelemetry.
+func pick(own, pipelines observe.Observer) observe.Observer {
 	switch {
 	case own != nil:
 		return own
-	case binder != nil:
-		return binder
+	case pipelines != nil:
+		return pipelines
 	}
 	return otelx.Default()
 }
@@ -121,7 +121,7 @@ func (r *boundRetry) Do(ctx context.Context, fn policy.Func) error {
 	return r.DoAt(ctx, call.Instant(instant.Now()), fn)
 }
 
-// DoAt is all there is to a call that succeeds at once; the rest is retried's.
+// DoAt handles the calls that succeed at once, without an allocation. A call whose first attempt fails goes on in retried.
 func (r *boundRetry) DoAt(ctx context.Context, now call.Instant, fn policy.Func) error {
 	if r.deposits {
 		r.Budget.deposit(time.Duration(now))
@@ -143,15 +143,15 @@ func (r *boundRetry) DoAt(ctx context.Context, now call.Instant, fn policy.Func)
 	return r.failed(ctx, now, fn, err)
 }
 
-// first makes the first attempt. It carries no mark, which would cost an allocation on every call, but where an outer
-// retry's would be taken for it.
+// first makes the first attempt. Marking its context as an attempt would cost an allocation on every call, so it does that
+// only where fn would otherwise see the mark of an outer retry.
 func (r *boundRetry) first(ctx context.Context, fn policy.Func) error {
 	if !r.Nested && r.spanner == nil {
 		return fn(ctx)
 	}
 	if insideRetry(ctx) {
 		if !r.Nested {
-			return fn(ctx) // stands aside: the attempt is the outer retry's, and so is its span
+			return fn(ctx) // the only attempt in here: the outer retry has made its span
 		}
 		ctx = &call.Attempt{Context: ctx, Number: 1, Start: call.Start(ctx), Retry: true}
 	}
@@ -170,7 +170,7 @@ func traced(ctx context.Context, s observe.Spanner, attempt int, fn policy.Func)
 	return err
 }
 
-// check panics for a misuse of Do.
+// check panics if Do was called with a nil context or a nil fn.
 func check(who string, ctx context.Context, fn policy.Func) {
 	if ctx == nil {
 		panic("retry: " + who + ": nil context")

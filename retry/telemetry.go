@@ -38,7 +38,7 @@ var retryRows = []observe.Row{
 	callCanceled:        callRow(semconv.ResultCanceled),
 }
 
-// The counts of a hedge, as rows: those of hedges follow in the order of the first attempt's.
+// The counts of a hedge, as rows: those of the first attempt, then those of hedges in the same order.
 const (
 	originalWon = iota
 	originalFailed
