@@ -71,7 +71,7 @@ func TestHedgePanicsOnTheCallersGoroutine(t *testing.T) {
 			assert.Equal(t, "panic", last.Reason)
 			assert.Equal(t, number, last.Attempt)
 			require.ErrorIs(t, last.Err, http.ErrAbortHandler)
-			assert.ErrorContains(t, last.Err, "hedge_test.go", "the stack of the panic")
+			assert.ErrorContains(t, last.Err, "TestHedgePanicsOnTheCallersGoroutine", "the stack of the panic")
 		})
 	}
 }
