@@ -1,5 +1,5 @@
 # make does all that CI does, in every module. It begins with the test command that the README gives.
-MODULES := . examples bench e2e
+MODULES := . grpcx examples bench e2e
 GO ?= go
 
 .PHONY: all test lint race e2e tidy generate generated examples demo fuzz tools

@@ -1,0 +1,5 @@
+//go:build !race
+
+package grpcx_test
+
+const raceEnabled = false
