@@ -1,4 +1,4 @@
-// Package bulkhead limits how many calls run at once, so that one slow dependency cannot take every goroutine and
+// Package bulkhead limits how many calls run at once, so that one slow dependency cannot take up every goroutine and
 // connection of a service.
 package bulkhead
 
@@ -14,13 +14,13 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// Bulkhead is a [policy.Policy] that lets a number of calls run at once. Those beyond it wait in a bounded queue, if there
-// is one, or are refused with [ErrFull]. Most callers want [Bulkhead.Do].
+// Bulkhead is a [policy.Policy] that lets a limited number of calls run at once. A call beyond that waits in a bounded queue,
+// if Config.Queue allows one, or is refused with an error that matches [ErrFull]. Most callers want [Bulkhead.Do].
 //
-// A call holds its permit until fn returns, also when its context has ended before: work that goes on still burdens the
-// dependency. A panic in fn and [runtime.Goexit] give the permit back.
+// A call holds its permit until fn returns, panics or calls [runtime.Goexit], even if its context ends before: work that goes
+// on still burdens the dependency.
 //
-// Make one for each dependency and share it. It is safe for concurrent use; make it with [New].
+// Create one bulkhead per dependency with [New] and share it; it is safe for concurrent use.
 type Bulkhead struct {
 	*leaf
 	name     string
@@ -29,19 +29,21 @@ type Bulkhead struct {
 	observer observe.Observer
 	probe    observe.Probe
 
-	mu    sync.Mutex // bookkeeping only: nothing is run, told or waited for under it
+	mu    sync.Mutex // held for bookkeeping only, never while fn, an observer or a context's method runs
 	max   int        // guarded by mu
 	queue queue      // guarded by mu
 }
 
-// leaf is what changes with every call, on one cache line. It leads nowhere, so that an observer may keep the counts.
+// leaf is what changes with every call, on one cache line. It does not refer to the Bulkhead, so an observer that keeps the
+// counts does not keep the Bulkhead alive.
 type leaf struct {
 	permits permits
 	counts  [len(shadowCounts)]atomic.Int64
 	_       [64 - 8 - 8*len(shadowCounts)]byte
 }
 
-// New returns a bulkhead that reports under name. It panics if cfg is not valid.
+// New returns a bulkhead. name is what it reports under: usually the name of the dependency. New panics with the error of
+// [Config.Validate] if cfg is not valid.
 func New(name string, cfg Config) *Bulkhead {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
@@ -55,8 +57,8 @@ func New(name string, cfg Config) *Bulkhead {
 	return b
 }
 
-// Do runs fn while it holds a permit. It returns fn's error, a [policy.RejectedError] that matches [ErrFull] if there was
-// no permit for fn, or the context's error if that ended before.
+// Do runs fn with a permit and returns fn's error. If there is no permit for it, fn does not run and Do returns a
+// *[policy.RejectedError] that matches [ErrFull]. If ctx ends while the call waits, Do returns ctx's error.
 func (b *Bulkhead) Do(ctx context.Context, fn policy.Func) error {
 	b.check("Do", ctx)
 	if fn == nil {
@@ -68,7 +70,7 @@ func (b *Bulkhead) Do(ctx context.Context, fn policy.Func) error {
 	return b.DoAt(ctx, 0, fn)
 }
 
-// DoAt is Do under a context that is not done. It has no use for the instant: a free permit needs no clock.
+// DoAt is Do for a pipeline, which has found ctx not done. It ignores the instant: taking a free permit needs no clock.
 func (b *Bulkhead) DoAt(ctx context.Context, _ call.Instant, fn policy.Func) error {
 	waited, err := b.acquire(ctx)
 	if err != nil {
@@ -81,8 +83,9 @@ func (b *Bulkhead) DoAt(ctx context.Context, _ call.Instant, fn policy.Func) err
 	return fn(ctx)
 }
 
-// Acquire takes a permit as Do does, for work that is not one function: a stream, say. release gives it back and must be
-// called once: a second time panics, and does no harm to others. After an error, release does nothing; it is never nil.
+// Acquire takes a permit for work that does not fit in a function, such as a stream. It waits as [Bulkhead.Do] does and
+// returns the same errors. release gives the permit back and must be called exactly once: a second call panics, without
+// giving back another call's permit. With an error, release does nothing; it is never nil.
 func (b *Bulkhead) Acquire(ctx context.Context) (release func(), err error) {
 	b.check("Acquire", ctx)
 	if err := ctx.Err(); err != nil {
@@ -102,8 +105,8 @@ func (b *Bulkhead) Acquire(ctx context.Context) (release func(), err error) {
 
 func nothing() {}
 
-// Resize sets how many calls run at once. Raised, it lets waiting calls start; lowered, it lets the running ones finish and
-// starts none until fewer than n run. It panics unless n is one that Config.Max could have.
+// Resize changes Config.Max to n. If that is more, waiting calls start; if it is less, running calls finish, and none starts
+// until fewer than n run. Resize panics if n is not valid for Config.Max.
 func (b *Bulkhead) Resize(n int) {
 	if n < 1 || n > most {
 		panic("bulkhead: Resize of " + b.name + ": n is " + strconv.Itoa(n) + ", must be from 1 to " + strconv.Itoa(most))
@@ -119,10 +122,11 @@ func (b *Bulkhead) Resize(n int) {
 // Name returns the bulkhead's name.
 func (b *Bulkhead) Name() string { return b.name }
 
-// String returns the bulkhead with its name.
+// String returns bulkhead(name).
 func (b *Bulkhead) String() string { return "bulkhead(" + b.name + ")" }
 
-// InUse reports whether a permit is held or waited for.
+// InUse reports whether calls run or wait. A [policy.Group] then keeps the bulkhead, since a new one in its place would not
+// count them.
 func (b *Bulkhead) InUse() bool {
 	s := b.Stats()
 	return s.Running > 0 || s.Waiting > 0

@@ -10,33 +10,34 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// ErrFull is the Reason of every refusal by a [Bulkhead].
+// ErrFull is what every refusal by a [Bulkhead] matches, with errors.Is. The error itself is a *[policy.RejectedError].
 var ErrFull error = errtree.Reason("no permit free")
 
-// Config configures a [Bulkhead].
+// Config configures a [Bulkhead]. Max is required; the zero value is not valid.
 type Config struct {
-	// Max is how many calls run at once. It is required: only you know what the dependency bears. See [Bulkhead.Resize].
+	// Max is how many calls may run at once, at least 1. There is no default, since it depends on what the dependency can
+	// take. [Bulkhead.Resize] changes it.
 	Max int
 
-	// Queue is how many more calls may wait for a permit, first come, first served. If zero, none: a call that finds no
+	// Queue is how many more calls may wait for a permit; they get one in the order of arrival. If zero, a call that finds no
 	// permit is refused at once.
 	Queue int
 
-	// MaxWait is how long a call waits in the queue before it is refused. If zero, as long as its context allows.
+	// MaxWait is how long a call may wait in the queue before it is refused. If zero, as long as its context allows.
 	MaxWait time.Duration
 
-	// Shadow lets every call run and only counts those that would have been refused: a rehearsal of a limit. Nobody waits
-	// either, so a call counts if it finds Max+Queue calls running.
+	// Shadow lets every call run at once and only counts those that would have been refused, to try out a limit. Since no
+	// call waits, one counts as refused if it finds Max+Queue calls running.
 	Shadow bool
 
-	// Observer is told what the bulkhead does. If nil, OpenTelemetry (otelx.Default).
+	// Observer is told of refusals. If nil, OpenTelemetry ([otelx.Default]).
 	Observer observe.Observer
 }
 
-// most is the greatest Max and Queue: each has half of an atomic word.
+// most is the highest Max and Queue: each is counted in half of an atomic word.
 const most = math.MaxInt32
 
-// Validate returns an error that names each field with a value that is not allowed.
+// Validate returns an error that names each invalid field, its value and what is allowed; nil if c is valid.
 func (c Config) Validate() error {
 	var faults []error
 	if c.Max < 1 || c.Max > most {

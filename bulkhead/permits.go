@@ -2,11 +2,11 @@ package bulkhead
 
 import "sync/atomic"
 
-// permits is the number of free permits and of calls that wait for one, in one word, so that no change of one can miss the
-// other: whoever frees a permit learns in the same step whether somebody waits for it. The upper half counts free permits.
-// It is below 0 while more run than may: after a Resize, or in shadow mode.
+// permits counts the free permits and the calls that wait for one in a single atomic word, so that whoever frees a permit
+// learns in the same step whether a call waits for it. The upper half counts free permits. It is negative while more calls
+// run than Max: after a Resize, or in shadow mode.
 //
-// While somebody waits, free permits are given out under the queue's lock only.
+// While a call waits, permits are only taken under the bulkhead's mu.
 type permits struct{ word atomic.Int64 }
 
 const (
@@ -17,7 +17,7 @@ const (
 func free(word int64) int    { return int(int32(word >> 32)) }
 func waiting(word int64) int { return int(uint32(word)) }
 
-// take takes a free permit that nobody waits for.
+// take takes a free permit, if there is one that no call waits for.
 func (p *permits) take() bool {
 	for {
 		word := p.word.Load()
@@ -30,20 +30,20 @@ func (p *permits) take() bool {
 	}
 }
 
-// overdraw takes a permit whether one is free or not, and returns how many are missing.
+// overdraw takes a permit even if none is free, and returns how many more than Max are taken.
 func (p *permits) overdraw() (missing int) { return -free(p.word.Add(-permit)) }
 
-// add adds n permits and reports whether somebody has to hand them over.
+// add adds n permits and reports whether there are now both free permits and waiting calls: then the caller must hand over.
 func (p *permits) add(n int) bool {
 	word := p.word.Add(int64(n) * permit)
 	return waiting(word) > 0 && free(word) > 0
 }
 
-// crowded reports whether so many wait already.
+// crowded reports whether a queue of that size is full.
 func (p *permits) crowded(queue int) bool { return waiting(p.word.Load()) >= queue }
 
-// takeOrWait takes a free permit that nobody waits for, else counts one more who waits unless the queue is full. Only the
-// holder of the queue's lock may call it, as the next two.
+// takeOrWait takes a free permit that no call waits for. If there is none, it counts one more waiting call, unless the queue
+// is full. It must be called with the bulkhead's mu held, as must handOver and leave.
 func (p *permits) takeOrWait(queue int) (took, waits bool) {
 	for {
 		word := p.word.Load()
@@ -55,7 +55,7 @@ func (p *permits) takeOrWait(queue int) (took, waits bool) {
 		case waiting(word) >= queue:
 			return false, false
 		default:
-			// Where a permit is free all the same, whoever freed it is on the way to the lock.
+			// If a permit is free, its releaser has seen a waiting call and hands it over once it gets the lock.
 			if p.word.CompareAndSwap(word, word+waiter) {
 				return false, true
 			}
@@ -63,7 +63,7 @@ func (p *permits) takeOrWait(queue int) (took, waits bool) {
 	}
 }
 
-// handOver gives a free permit to one who waits.
+// handOver moves a free permit to a waiting call. It reports false if none is free.
 func (p *permits) handOver() bool {
 	for {
 		word := p.word.Load()
@@ -76,5 +76,5 @@ func (p *permits) handOver() bool {
 	}
 }
 
-// leave counts one less who waits.
+// leave counts one waiting call less.
 func (p *permits) leave() { p.word.Add(-waiter) }

@@ -17,18 +17,19 @@ type queue struct {
 
 // waitingCall is a call that waits for a permit.
 type waitingCall struct {
-	start   time.Duration // the instant of its arrival
-	granted chan struct{} // closed under mu when a permit is handed to it
+	start   time.Duration // when it arrived
+	granted chan struct{} // closed when a permit is handed to it
 	place   *list.Element // nil once it has left the queue; guarded by the bulkhead's mu
 }
 
-// wait enters the queue and waits there for a permit, unless there is no room or no hope.
+// wait waits in the queue for a permit. It refuses the call at once if the queue is full, or moves too slowly for the call's
+// deadline.
 func (b *Bulkhead) wait(ctx context.Context) (waited bool, err error) {
 	if b.permits.crowded(b.cfg.Queue) {
 		return false, b.refuse(ctx, rejected, b.full.atOnce)
 	}
-	// What belongs to others is asked before the queue is entered: should it panic, no permit is ever handed to a call that
-	// is gone.
+	// The methods of the context are called before the call joins the queue: if they panic, no permit can be handed to a call
+	// that is gone.
 	done := ctx.Done()
 	deadline, hasDeadline := ctx.Deadline()
 
@@ -50,8 +51,8 @@ func (b *Bulkhead) wait(ctx context.Context) (waited bool, err error) {
 	return true, b.await(ctx, done, c)
 }
 
-// await waits for c to be handed a permit. One that comes in the instant the context ends goes on to the next; one that comes
-// in the instant MaxWait ends is kept.
+// await waits until c is handed a permit. If that happens at the moment at which the context ends, the permit is passed on;
+// at the moment at which MaxWait ends, it is kept.
 func (b *Bulkhead) await(ctx context.Context, done <-chan struct{}, c *waitingCall) error {
 	var expired <-chan time.Time
 	if b.cfg.MaxWait > 0 {
@@ -75,7 +76,7 @@ func (b *Bulkhead) await(ctx context.Context, done <-chan struct{}, c *waitingCa
 	}
 	kept := false
 	defer func() {
-		if !kept { // also where somebody else's code panics
+		if !kept { // also if the context or the probe panics
 			b.release()
 		}
 	}()
@@ -94,7 +95,8 @@ func (b *Bulkhead) canceled(ctx context.Context, c *waitingCall) error {
 	return ctx.Err()
 }
 
-// joinLocked enters the queue, unless a permit has come free or the queue is full.
+// joinLocked adds a call to the queue. It returns a nil call if it took a permit instead, which has become free, or if the
+// queue is full.
 func (b *Bulkhead) joinLocked(now time.Duration) (c *waitingCall, took bool) {
 	took, waits := b.permits.takeOrWait(b.cfg.Queue)
 	if !waits {
@@ -108,7 +110,7 @@ func (b *Bulkhead) joinLocked(now time.Duration) (c *waitingCall, took bool) {
 	return c, false
 }
 
-// handOverLocked gives free permits to those who wait. Whoever frees permits while somebody waits calls it.
+// handOverLocked hands free permits to waiting calls. It must be called after permits are freed while calls wait.
 func (b *Bulkhead) handOverLocked() {
 	for b.queue.calls.Len() > 0 && b.permits.handOver() {
 		b.queue.pace.handedOver(instant.Now())
@@ -118,7 +120,7 @@ func (b *Bulkhead) handOverLocked() {
 	}
 }
 
-// leave leaves the queue and reports whether c was still in it; if not, c holds a permit.
+// leave removes c from the queue. It reports false if c is not in it any more: then c holds a permit.
 func (b *Bulkhead) leave(c *waitingCall) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,22 +137,22 @@ func (b *Bulkhead) removeLocked(c *waitingCall) {
 	c.place = nil
 }
 
-// hopelessLocked reports whether a call that joined now could not start before its deadline, by the pace of the queue, even
-// if the next permit came free at once.
+// hopelessLocked reports whether a call that joined the queue now could not start before its deadline at the queue's pace,
+// even if a permit became free at once.
 func (b *Bulkhead) hopelessLocked(now, deadline time.Duration) bool {
 	mean, known := b.queue.pace.mean(b.max)
 	return known && float64(b.queue.calls.Len())*float64(mean) >= float64(instant.Add(deadline, -now))
 }
 
-// pace is how fast permits are handed over. It is measured only while somebody waits, and forgotten when nobody does: else a
-// slow hour could keep everybody out of the queue long after, and so itself from ever being corrected.
+// pace measures how fast permits are handed over. It starts anew whenever the queue was empty. Otherwise, after a slow phase,
+// it could keep every call out of the queue, and then never measure that the phase is over.
 type pace struct {
-	last    time.Duration // the instant of the last hand-over, or of the first arrival
-	average time.Duration // between hand-overs
-	n       int
+	last    time.Duration // the latest hand-over or, before the first, when the queue began
+	average time.Duration // time between hand-overs
+	n       int           // hand-overs
 }
 
-// paceMemory is how many hand-overs the average remembers, about.
+// paceMemory is about how many hand-overs the average covers.
 const paceMemory = 32
 
 func (p *pace) handedOver(now time.Duration) {
@@ -159,9 +161,9 @@ func (p *pace) handedOver(now time.Duration) {
 	p.last = now
 }
 
-// restart forgets what was measured under another Max.
+// restart starts anew, after a change of Max.
 func (p *pace) restart() { *p = pace{last: instant.Now()} }
 
-// mean returns the mean time between hand-overs. It is known once as many permits have changed hands as there are: fewer
-// may all have come free in one burst, or in none.
+// mean returns the average time between hand-overs. It is known after as many hand-overs as there are permits: fewer may
+// just be one burst of calls that end together.
 func (p *pace) mean(permits int) (time.Duration, bool) { return p.average, p.n >= permits }

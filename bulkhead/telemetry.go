@@ -13,21 +13,22 @@ import (
 
 const policyType = "bulkhead"
 
-// Stats describes a [Bulkhead] at one moment, and since it was made.
+// Stats describes a [Bulkhead] at one moment.
 type Stats struct {
 	Max     int // calls that may run at once
-	Running int // calls that do; above Max after a Resize, or in shadow mode
+	Running int // calls that run now; it may be above Max after a Resize, or in shadow mode
 	Queue   int // calls that may wait at once
-	Waiting int // calls that do
+	Waiting int // calls that wait now
 
-	Acquired    int64 // calls that got a permit
-	Rejected    int64 // calls refused at once
-	TimedOut    int64 // calls refused after MaxWait
+	// Since New.
+	Acquired    int64 // calls that were let through
+	Rejected    int64 // calls refused on arrival
+	TimedOut    int64 // calls refused after they had waited for MaxWait
 	Canceled    int64 // calls whose context ended while they waited
-	WouldReject int64 // calls that shadow mode let pass
+	WouldReject int64 // calls that only Config.Shadow let through; Acquired counts them too
 }
 
-// Stats returns the bulkhead as it is now.
+// Stats returns the bulkhead's numbers now. Max, Running and Waiting fit together.
 func (b *Bulkhead) Stats() Stats {
 	s := Stats{
 		Queue:       b.cfg.Queue,
@@ -41,7 +42,7 @@ func (b *Bulkhead) Stats() Stats {
 	return s
 }
 
-// now returns what is true of one moment. It reads the word and its meaning under the lock that Resize changes both under.
+// now returns Max and how many calls run and wait, which only fit together under the lock: Resize changes them under it.
 func (b *Bulkhead) now() (limit, running, waits int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -128,7 +129,7 @@ func (b *Bulkhead) record(ctx context.Context, row int, start time.Duration) {
 	}
 }
 
-// refusals are the errors of a bulkhead. They are made once: under load nothing is as frequent.
+// refusals are the errors of a bulkhead, made once so that refusals under load allocate nothing.
 type refusals struct{ atOnce, expired, tooLate *policy.RejectedError }
 
 func newRefusals(name string, cfg Config) refusals {
@@ -144,12 +145,12 @@ func newRefusals(name string, cfg Config) refusals {
 	}
 }
 
-// refuse counts and tells a refusal, and returns err.
+// refuse counts and reports a refusal, and returns err.
 func (b *Bulkhead) refuse(ctx context.Context, result int, err *policy.RejectedError) error {
 	b.counts[result].Add(1)
 	b.observer.Observe(ctx, observe.Event{
 		Kind: observe.Rejected, Policy: policyType, Name: b.name, Pipeline: call.Pipeline(ctx),
-		Reason: counts[result].Attrs[0].Value, Time: time.Now(),
+		Reason: counts[result].Attrs[0].Value, Err: err, Time: time.Now(),
 	})
 	return err
 }

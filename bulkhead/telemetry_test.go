@@ -40,17 +40,19 @@ func TestItReportsWhatHappened(t *testing.T) {
 		synctest.Wait()
 		assert.EqualValues(t, 2, o.rows(t)["switchgear.bulkhead.queue.usage"])
 		refusedAt := time.Now()
-		require.ErrorIs(t, p.Do(ctx, fn), ErrFull)
+		atOnce := p.Do(ctx, fn)
+		require.ErrorIs(t, atOnce, ErrFull)
 		require.ErrorIs(t, <-first, context.DeadlineExceeded)
-		require.ErrorIs(t, <-second, ErrFull)
+		expired := <-second
+		require.ErrorIs(t, expired, ErrFull)
 		third := busy(t.Context(), b, 1, 0)
 		time.Sleep(5 * time.Second)
 		release()
 		require.NoError(t, <-third)
 
 		assert.Equal(t, []observe.Event{
-			{Kind: observe.Rejected, Policy: "bulkhead", Name: "payments", Pipeline: "charge", Reason: "rejected", Time: refusedAt},
-			{Kind: observe.Rejected, Policy: "bulkhead", Name: "payments", Pipeline: "charge", Reason: "timeout", Time: refusedAt.Add(10 * time.Second)},
+			{Kind: observe.Rejected, Policy: "bulkhead", Name: "payments", Pipeline: "charge", Reason: "rejected", Err: atOnce, Time: refusedAt},
+			{Kind: observe.Rejected, Policy: "bulkhead", Name: "payments", Pipeline: "charge", Reason: "timeout", Err: expired, Time: refusedAt.Add(10 * time.Second)},
 		}, o.events)
 		for _, ctx := range o.contexts {
 			assert.Equal(t, "caller", ctx.Value(key{}))

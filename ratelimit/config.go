@@ -10,37 +10,39 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// ErrLimited is the Reason of every refusal by a [Limiter].
+// ErrLimited is what every refusal by a [Limiter] matches, with errors.Is. The error itself is a *[policy.RejectedError],
+// which says when to try again.
 var ErrLimited error = errtree.Reason("rate limit exceeded")
 
-// Config configures a [Limiter].
+// Config configures a [Limiter]. With the zero value, one call starts and every later one is refused: set Rate.
 type Config struct {
-	// Rate is how many calls start per second, on average: each takes a token, and tokens come at this rate. If zero, none
-	// comes after the first Burst. +Inf: there is no limit. See [Limiter.SetRate].
+	// Rate is how many calls may start per second, on average. Each takes a token, and tokens come at this rate. If zero, no
+	// tokens come after the first Burst. If +Inf, there is no limit. [Limiter.SetRate] changes it.
 	Rate float64
 
-	// Burst is how many tokens the limiter keeps for later, so how many calls may start at once. It starts full. If zero, a
-	// tenth of a second's, rounded up, and at least 1; it then follows SetRate.
+	// Burst is how many tokens the limiter keeps at most: how many calls may start at the same moment. It starts with that
+	// many. If zero, the tokens of a tenth of a second, rounded up and at least 1; it then changes with SetRate.
 	Burst int
 
-	// MaxWait is how long a call may wait for a token, first come, first served. One that would have to wait longer is
-	// refused at once, as is one that would have to wait until its context's deadline. If zero, nobody waits. If negative,
-	// as long as the context allows: bound that, or what waits grows without a bound.
+	// MaxWait is how long a call may wait for a token; calls get theirs in the order of arrival. A call that would have to
+	// wait longer, or until its context's deadline, is refused at once. If zero, no call waits. If negative, calls wait as
+	// long as their contexts allow: without deadlines the queue can then grow without bound.
 	MaxWait time.Duration
 
-	// Shadow lets every call start at once and only counts those that would have been refused: a rehearsal of a limit.
+	// Shadow lets every call start at once and only counts those that would have been refused, to try out a limit.
 	Shadow bool
 
-	// Clock is what tokens come by. Should it step back by at most Burst/Rate, time stands still until it has caught up;
-	// should it step back further, the limiter goes on from there with the tokens it has. It is called under a lock, so it
-	// must not use the limiter. Waits take real time whatever it says. If nil, [time.Now].
+	// Clock tells the time by which tokens come. If it steps back by at most Burst/Rate, the limiter's time stands still
+	// until the clock has caught up; if further, the limiter goes on from there with the tokens it has. Clock is called with
+	// the limiter's lock held, so it must not use the limiter. Waiting takes real time, whatever Clock says. If nil,
+	// [time.Now].
 	Clock func() time.Time
 
-	// Observer is told what the limiter does. If nil, OpenTelemetry (otelx.Default).
+	// Observer is told of refusals. If nil, OpenTelemetry ([otelx.Default]).
 	Observer observe.Observer
 }
 
-// Validate returns an error that names each field with a value that is not allowed.
+// Validate returns an error that names each invalid field, its value and what is allowed; nil if c is valid.
 func (c Config) Validate() error {
 	var faults []error
 	if !validRate(c.Rate) {
@@ -52,9 +54,9 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-func validRate(r float64) bool { return r >= 0 } // not so for NaN
+func validRate(r float64) bool { return r >= 0 } // false for NaN
 
-// burst returns the burst at a rate.
+// burst returns Burst, or its default at that rate.
 func (c Config) burst(rate float64) int {
 	if c.Burst > 0 {
 		return c.Burst

@@ -1,4 +1,4 @@
-// Package ratelimit limits how many calls start per second.
+// Package ratelimit limits how many calls start per second, by a token bucket.
 package ratelimit
 
 import (
@@ -14,29 +14,30 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// Limiter is a [policy.Policy] that lets calls start at a rate, with bursts up to a number. Those beyond it wait for a token
-// as far as Config.MaxWait allows, in the order of arrival, or are refused with [ErrLimited] and told when to come back. Most
-// callers want [Limiter.Do].
+// Limiter is a [policy.Policy] that lets calls start at a rate, in bursts of a limited size. A call that finds no token waits
+// for one, in the order of arrival and at most for Config.MaxWait, or is refused with an error that matches [ErrLimited] and
+// says when to try again. Most callers want [Limiter.Do].
 //
-// A call takes its token in the instant it starts, so one that gave up waiting costs none. A token is spent then: it does not
-// come back, whatever becomes of the call.
+// A call takes its token when it starts: a call that gives up waiting takes none. The token is then spent, however the call
+// ends.
 //
-// Make one for each limit and share it. It is safe for concurrent use; make it with [New].
+// Create one limiter per limit with [New] and share it; it is safe for concurrent use.
 type Limiter struct {
 	name     string
 	cfg      Config
 	observer observe.Observer
 	probe    observe.Probe
 	counts   []atomic.Int64 // of shadowCounts
-	minSleep time.Duration  // keeps a call from looking all the time at a clock that stands still
+	minSleep time.Duration  // between two looks of a waiting call at a Config.Clock, which may stand still
 
-	mu      sync.Mutex            // bookkeeping only: nothing is run, told or waited for under it
+	mu      sync.Mutex            // held for bookkeeping and for reading the clock, never while fn or an observer runs
 	bucket  bucket                // guarded by mu
 	queue   queue                 // guarded by mu
-	refusal *policy.RejectedError // for all who are refused while nothing changes; nil if there is none yet; guarded by mu
+	refusal *policy.RejectedError // of the next refusals, until something changes; nil before the first; guarded by mu
 }
 
-// New returns a limiter with a full burst that reports under name. It panics if cfg is not valid.
+// New returns a limiter with a full burst. name is what it reports under. New panics with the error of [Config.Validate] if
+// cfg is not valid.
 func New(name string, cfg Config) *Limiter {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
@@ -60,9 +61,9 @@ func New(name string, cfg Config) *Limiter {
 	return l
 }
 
-// Do runs fn once it has a token. It returns fn's error, a [policy.RejectedError] that matches [ErrLimited] if there was no
-// token for fn in time, or the context's error if that ended before. A refusal's RetryAt is when a token will be there: zero
-// if none ever will.
+// Do runs fn once there is a token for it and returns fn's error. If there is no token in time, fn does not run and Do
+// returns a *[policy.RejectedError] that matches [ErrLimited]; its RetryAt is when there will be a token, zero if never. If
+// ctx ends while the call waits, Do returns ctx's error.
 func (l *Limiter) Do(ctx context.Context, fn policy.Func) error {
 	l.check("Do", ctx)
 	if fn == nil {
@@ -74,8 +75,7 @@ func (l *Limiter) Do(ctx context.Context, fn policy.Func) error {
 	return l.DoAt(ctx, 0, fn)
 }
 
-// DoAt is Do under a context that is not done. It has no use for the instant: tokens come by the clock that is read under the
-// lock.
+// DoAt is Do for a pipeline, which has found ctx not done. It ignores the instant: the clock is read under the lock.
 func (l *Limiter) DoAt(ctx context.Context, _ call.Instant, fn policy.Func) error {
 	waited, err := l.admit(ctx)
 	if err != nil {
@@ -87,7 +87,8 @@ func (l *Limiter) DoAt(ctx context.Context, _ call.Instant, fn policy.Func) erro
 	return fn(ctx)
 }
 
-// Allow takes a token as Do does, for work that is not one function. It waits as Do does: nil is a token, an error none.
+// Allow takes a token for work that does not fit in a function. Unlike the Allow of x/time/rate it waits, as [Limiter.Do]
+// does, and it returns the same errors; nil means that a token was taken.
 func (l *Limiter) Allow(ctx context.Context) error {
 	l.check("Allow", ctx)
 	if err := ctx.Err(); err != nil {
@@ -97,8 +98,9 @@ func (l *Limiter) Allow(ctx context.Context) error {
 	return err
 }
 
-// SetRate changes the rate from now on, for those who wait too: one that would wait too long at the new rate is refused now.
-// The tokens stay. A burst that Config gave stays, else it follows. SetRate panics unless r is one that Config.Rate could be.
+// SetRate changes Config.Rate to r, in calls per second. It applies to waiting calls too: one that would wait too long at
+// the new rate is refused now. The limiter keeps its tokens. A Burst that was set in Config stays; the default one changes
+// with the rate. SetRate panics if r is not valid for Config.Rate.
 func (l *Limiter) SetRate(r float64) {
 	if !validRate(r) {
 		panic(fmt.Sprintf("ratelimit: SetRate of %s: rate is %v, must be 0 (none) or more, or +Inf (no limit)", l.name, r))
@@ -106,7 +108,7 @@ func (l *Limiter) SetRate(r float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clock, now := l.readLocked()
-	l.serveGhostsLocked(now)
+	l.serveShadowedLocked(now)
 	l.bucket.set(now, r, l.cfg.burst(r))
 	l.reviseLocked(clock, now)
 }
@@ -114,11 +116,11 @@ func (l *Limiter) SetRate(r float64) {
 // Name returns the limiter's name.
 func (l *Limiter) Name() string { return l.name }
 
-// String returns the limiter with its name.
+// String returns ratelimit(name).
 func (l *Limiter) String() string { return "ratelimit(" + l.name + ")" }
 
-// InUse reports whether tokens are missing or waited for. A limiter that is dropped while they are and made again would let
-// a burst too many through.
+// InUse reports whether tokens are missing or calls wait. A [policy.Group] then keeps the limiter, since a new one in its
+// place would start with a full burst.
 func (l *Limiter) InUse() bool {
 	s := l.Stats()
 	return s.Waiting > 0 || s.Available < float64(s.Burst)
@@ -146,7 +148,7 @@ func (l *Limiter) admit(ctx context.Context) (waited bool, err error) {
 	return l.wait(ctx)
 }
 
-// readLocked reads the clock. It returns what that shows, and the bucket's time.
+// readLocked reads the clock. It returns the reading and the bucket's time.
 func (l *Limiter) readLocked() (clock, now time.Time) {
 	clock = l.cfg.Clock()
 	now, anew := l.bucket.show(clock)
@@ -156,7 +158,7 @@ func (l *Limiter) readLocked() (clock, now time.Time) {
 	return clock, now
 }
 
-// takeLocked takes a token that nobody waits for.
+// takeLocked takes a token, if there is one that no call waits for.
 func (l *Limiter) takeLocked(now time.Time) bool {
 	if l.queue.len() > 0 || !l.bucket.take(now) {
 		return false

@@ -10,24 +10,24 @@ import (
 	"github.com/switchgear-go/switchgear/policy"
 )
 
-// queue holds the calls that wait, in the order of arrival. Nobody reserves anything: the first takes the next token when it
-// is due, so whoever leaves before costs none. The token is taken as of the instant it was due, however late its taker wakes
-// up, so those who wait get the whole rate. All of it is guarded by the limiter's mu.
+// queue holds the calls that wait, in the order of arrival. They reserve no tokens: the first takes the next token when it is
+// due, so a call that leaves the queue costs none. The token is taken as of the instant it was due, however late the call
+// wakes up, so waiting calls get the whole rate. All of it is guarded by the limiter's mu.
 type queue struct {
-	calls  list.List // of *waitingCall
-	ghosts int       // calls that would wait but for shadow mode
-	due    time.Time // when the first takes its token, in the bucket's time; of no meaning while nobody waits
+	calls    list.List // of *waitingCall
+	shadowed int       // calls that would wait if it were not for shadow mode
+	due      time.Time // when the first takes its token, in the bucket's time; not set while no call waits
 }
 
-func (q *queue) len() int { return q.calls.Len() + q.ghosts }
+func (q *queue) len() int { return q.calls.Len() + q.shadowed }
 
 // waitingCall is a call that waits for a token.
 type waitingCall struct {
 	patience
-	woken   chan struct{}         // it should look again
+	woken   chan struct{}         // signals to look again
 	place   *list.Element         // nil once it has left the queue; guarded by the limiter's mu, as are the next two
-	due     time.Time             // its token is there then, in the bucket's time; earlier if one ahead leaves
-	refusal *policy.RejectedError // set by who refused it
+	due     time.Time             // when its token comes at the latest, in the bucket's time
+	refusal *policy.RejectedError // set if a change of the rate or the clock refused it
 }
 
 // patience is how long a call waits, in real time.
@@ -50,7 +50,8 @@ func (l *Limiter) patienceOf(ctx context.Context) patience {
 	return p
 }
 
-// allows reports whether the call can wait for so long after now. At its very deadline it could not start any more.
+// allows reports whether the call can wait for so long after now: up to the end of MaxWait, and less than up to its deadline,
+// at which it could not start any more.
 func (p patience) allows(now, wait time.Duration) bool {
 	return wait < never && now+wait <= p.end && now+wait < p.deadline
 }
@@ -61,7 +62,7 @@ func (l *Limiter) wait(ctx context.Context) (waited bool, err error) {
 	if c == nil {
 		return false, err
 	}
-	defer l.leave(c) // should somebody else's code panic
+	defer l.leave(c) // in case the context or the observer panics
 	done := ctx.Done()
 	var alarm alarm
 	defer alarm.stop()
@@ -91,7 +92,8 @@ func (l *Limiter) wait(ctx context.Context) (waited bool, err error) {
 	}
 }
 
-// join enters the queue, unless there is a token after all, or the wait would be too long: then it returns nil.
+// join enters the queue. It returns a nil call if there is a token after all, and a nil call and an error if the wait would
+// be too long.
 func (l *Limiter) join(ctx context.Context, p patience) (*waitingCall, error) {
 	l.mu.Lock()
 	clock, now := l.readLocked()
@@ -113,8 +115,8 @@ func (l *Limiter) join(ctx context.Context, p patience) (*waitingCall, error) {
 	return c, nil
 }
 
-// lastLocked returns how long after now one who comes last would get a token: less than 0 if those ahead have yet to wake up,
-// never if none would come.
+// lastLocked returns how long after now a call that joined the queue now would get a token: never if none would come, and
+// possibly less than 0 if calls ahead of it have yet to wake up.
 func (l *Limiter) lastLocked(now time.Time) time.Duration {
 	ahead := l.queue.len()
 	if ahead == 0 {
@@ -129,7 +131,7 @@ func (l *Limiter) lastLocked(now time.Time) time.Duration {
 type turn struct {
 	served  bool
 	refusal *policy.RejectedError // nil unless it was refused
-	sleep   time.Duration         // if neither: until it should look again, unless it is woken before
+	sleep   time.Duration         // if neither, how long until it should look again, unless it is woken earlier
 	clock   time.Time
 }
 
@@ -150,7 +152,7 @@ func (l *Limiter) look(c *waitingCall) turn {
 		t.sleep = max(l.queue.due.Sub(clock), l.minSleep)
 	}
 	if !c.due.After(now) || c.end == math.MaxInt64 {
-		return t // its token has come, and those ahead are waking up; or it has all the time
+		return t // its token has come and the calls ahead are waking up, or MaxWait sets no end
 	}
 	left := c.end - instant.Now()
 	if left <= 0 {
@@ -195,18 +197,18 @@ func (l *Limiter) wakeFirstLocked() {
 func (c *waitingCall) wake() {
 	select {
 	case c.woken <- struct{}{}:
-	default: // it will, already
+	default: // it is woken already
 	}
 }
 
-// reviseLocked works out anew when those who wait get their tokens, after a change of the rate or of the time, and refuses
-// those for whom that is too late.
+// reviseLocked computes anew when waiting calls get their tokens, after the rate or the time has changed, and refuses those
+// that would have to wait too long.
 func (l *Limiter) reviseLocked(clock, now time.Time) {
 	l.refusal = nil
 	first := l.bucket.wait(now)
 	l.queue.due = now.Add(first)
 	if first == never {
-		l.exorciseLocked()
+		l.refuseShadowedLocked()
 	}
 	var refused []*waitingCall
 	present, lag, ahead := instant.Now(), now.Sub(clock), 0

@@ -5,48 +5,48 @@ import (
 	"time"
 )
 
-// In shadow mode nobody waits or is refused. Calls that would wait are told apart from those that would be refused by a queue
-// of ghosts, which take the tokens that the calls would have taken, when they would have.
+// In shadow mode no call waits or is refused. To count only those that would be refused, the queue holds a number of shadowed
+// calls: calls that have run already, but would still be waiting otherwise. Each takes its token when it would have.
 
 // rehearse counts a call in shadow mode.
 func (l *Limiter) rehearse(ctx context.Context) {
 	l.mu.Lock()
 	_, now := l.readLocked()
-	l.serveGhostsLocked(now)
+	l.serveShadowedLocked(now)
 	took := l.takeLocked(now)
 	l.mu.Unlock()
-	if !took && !l.haunt(ctx) {
+	if !took && !l.joinShadow(ctx) {
 		l.counts[wouldReject].Add(1)
 	}
 	l.counts[acquired].Add(1)
 }
 
-// haunt leaves a ghost of a call in the queue, and reports whether it would have waited there.
-func (l *Limiter) haunt(ctx context.Context) bool {
+// joinShadow adds a shadowed call to the queue. It reports false if the call would have been refused instead.
+func (l *Limiter) joinShadow(ctx context.Context) bool {
 	p := l.patienceOf(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clock, now := l.readLocked()
-	l.serveGhostsLocked(now)
+	l.serveShadowedLocked(now)
 	if l.takeLocked(now) {
 		return true
 	}
 	if !p.allows(p.start, l.lastLocked(now)+now.Sub(clock)) {
 		return false
 	}
-	l.queue.ghosts++
+	l.queue.shadowed++
 	return true
 }
 
-// serveGhostsLocked gives ghosts the tokens that were due to them.
-func (l *Limiter) serveGhostsLocked(now time.Time) {
-	for l.queue.ghosts > 0 && l.takeDueLocked(now) {
-		l.queue.ghosts--
+// serveShadowedLocked gives shadowed calls the tokens that have become due.
+func (l *Limiter) serveShadowedLocked(now time.Time) {
+	for l.queue.shadowed > 0 && l.takeDueLocked(now) {
+		l.queue.shadowed--
 	}
 }
 
-// exorciseLocked refuses the ghosts: no more tokens come.
-func (l *Limiter) exorciseLocked() {
-	l.counts[wouldReject].Add(int64(l.queue.ghosts))
-	l.queue.ghosts = 0
+// refuseShadowedLocked counts all shadowed calls as refused, since no more tokens come.
+func (l *Limiter) refuseShadowedLocked() {
+	l.counts[wouldReject].Add(int64(l.queue.shadowed))
+	l.queue.shadowed = 0
 }

@@ -97,7 +97,7 @@ func only(cfg Config, steps []step) Stats {
 	time.Sleep(time.Hour)
 	synctest.Wait()
 	_ = l.InUse()
-	l.SetRate(cfg.Rate) // ghosts take their tokens when somebody looks
+	l.SetRate(cfg.Rate) // shadowed calls take their tokens at the next operation
 	for _, cancel := range cancels {
 		cancel()
 	}

@@ -14,20 +14,21 @@ import (
 
 const policyType = "rate_limiter"
 
-// Stats describes a [Limiter] at one moment, and since it was made.
+// Stats describes a [Limiter] at one moment.
 type Stats struct {
 	Rate      float64 // tokens per second
 	Burst     int     // tokens kept at most
-	Available float64 // tokens there are; a fraction is one on its way
-	Waiting   int     // calls that wait for one
+	Available float64 // tokens now; the fraction is a token that is still filling up
+	Waiting   int     // calls that wait for a token
 
-	Acquired    int64 // calls that got a token
-	Rejected    int64 // calls refused, most of them at once
+	// Since New.
+	Acquired    int64 // calls that were let through
+	Rejected    int64 // calls refused, on arrival or by SetRate while they waited
 	Canceled    int64 // calls whose context ended while they waited
-	WouldReject int64 // calls that shadow mode let pass
+	WouldReject int64 // calls that only Config.Shadow let through; Acquired counts them too
 }
 
-// Stats returns the limiter as it is now.
+// Stats returns the limiter's numbers now.
 func (l *Limiter) Stats() Stats {
 	s := Stats{
 		Acquired:    l.counts[acquired].Load(),
@@ -105,7 +106,7 @@ func (l *Limiter) live(v []int64) {
 	v[rowAvailable], v[rowLimit] = wholeTokens(s.Available), int64(s.Burst)
 }
 
-// wholeTokens rounds down, but for the error of a sum of floats.
+// wholeTokens rounds n down. It adds a little before, since a sum of floats may fall just short of a whole number.
 func wholeTokens(n float64) int64 { return int64(math.Floor(n + 1e-9)) }
 
 // record records how long a call waited for a token.
@@ -115,8 +116,8 @@ func (l *Limiter) record(ctx context.Context, row int, start time.Duration) {
 	}
 }
 
-// refusalLocked returns the error of one who comes last and cannot wait. It is the same until something changes: under load
-// nothing is as frequent.
+// refusalLocked returns the error for a call that cannot join the queue now. It is the same value until something changes, so
+// that refusals under load allocate nothing.
 func (l *Limiter) refusalLocked(now time.Time) *policy.RejectedError {
 	if l.refusal == nil {
 		var retryAt time.Time
@@ -128,12 +129,12 @@ func (l *Limiter) refusalLocked(now time.Time) *policy.RejectedError {
 	return l.refusal
 }
 
-// refuse counts and tells a refusal, and returns err.
+// refuse counts and reports a refusal, and returns err.
 func (l *Limiter) refuse(ctx context.Context, err *policy.RejectedError, clock time.Time) error {
 	l.counts[rejected].Add(1)
 	l.observer.Observe(ctx, observe.Event{
 		Kind: observe.Rejected, Policy: policyType, Name: l.name, Pipeline: call.Pipeline(ctx),
-		Reason: semconv.ResultRejected, Time: clock,
+		Reason: semconv.ResultRejected, Err: err, Time: clock,
 	})
 	return err
 }

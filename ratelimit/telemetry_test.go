@@ -35,7 +35,8 @@ func TestItReportsWhatHappened(t *testing.T) {
 		leaving, leave := context.WithCancel(t.Context())
 		first, second := come(t.Context(), l, 1), come(leaving, l, 1)
 		refusedAt := time.Now()
-		require.ErrorIs(t, p.Do(ctx, succeed), ErrLimited)
+		refusal := p.Do(ctx, succeed)
+		require.ErrorIs(t, refusal, ErrLimited)
 		time.Sleep(500 * time.Millisecond)
 		leave()
 		assert.Equal(t, context.Canceled, <-second)
@@ -47,7 +48,7 @@ func TestItReportsWhatHappened(t *testing.T) {
 
 		require.Len(t, o.events, 2)
 		assert.Equal(t, observe.Event{
-			Kind: observe.Rejected, Policy: "rate_limiter", Name: "search", Pipeline: "find", Reason: "rejected", Time: refusedAt,
+			Kind: observe.Rejected, Policy: "rate_limiter", Name: "search", Pipeline: "find", Reason: "rejected", Err: refusal, Time: refusedAt,
 		}, o.events[0])
 		assert.Equal(t, "caller", o.contexts[0].Value(key{}))
 		assert.Equal(t, map[string][]time.Duration{
