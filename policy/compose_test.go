@@ -17,6 +17,7 @@ import (
 	"github.com/switchgear-go/switchgear/breaker"
 	"github.com/switchgear-go/switchgear/bulkhead"
 	"github.com/switchgear-go/switchgear/policy"
+	"github.com/switchgear-go/switchgear/policy/observe"
 	"github.com/switchgear-go/switchgear/retry"
 )
 
@@ -294,6 +295,42 @@ func TestARetryDoesNotSleepPastTheOuterTimeout(t *testing.T) {
 		assert.Equal(t, 200*time.Millisecond, time.Since(start))
 		assert.ErrorIs(t, err, policy.ErrTimeout)
 		assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	})
+}
+
+// rude panics whenever a call ends.
+type rude struct{}
+
+func (rude) Observe(context.Context, observe.Event)     {}
+func (rude) Attach(observe.Source) observe.Probe        { return rude{} }
+func (rude) Enabled(context.Context) bool               { return true }
+func (rude) Record(context.Context, int, time.Duration) { panic("record") }
+func (rude) Detach()                                    {}
+
+type rudeSpans struct{ rude }
+
+func (rudeSpans) Start(ctx context.Context, _ string, _ int) (context.Context, func(error)) {
+	return ctx, func(error) { panic("end") }
+}
+
+func TestAPanicOfFnWinsOverThoseOfAnObserverThatMeasuresOrTraces(t *testing.T) {
+	for _, o := range []observe.Observer{rude{}, rudeSpans{}} {
+		p := policy.NewPipeline("p", retry.New(retry.Config{})).Observed(o)
+		synctest.Test(t, func(t *testing.T) {
+			assert.PanicsWithValue(t, "fn", func() { _ = p.Do(t.Context(), func(context.Context) error { panic("fn") }) })
+			assert.Panics(t, func() { _ = p.Do(t.Context(), func(context.Context) error { return nil }) }, "else the observer's passes")
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := policy.NewPipeline("p", retry.New(retry.Config{})).Observed(rude{})
+		assert.PanicsWithValue(t, "fn", func() {
+			_ = p.Do(t.Context(), func(ctx context.Context) error {
+				if policy.Attempt(ctx) == 2 {
+					panic("fn")
+				}
+				return io.EOF
+			})
+		}, "also where a retry would tell how long it waited")
 	})
 }
 

@@ -119,6 +119,7 @@ func (p *Pipeline) do(ctx context.Context, fn Func, get runner) (err error) {
 
 func (p *Pipeline) settle(c *pipelineCall, err error, returned bool) {
 	p.counts[rowActive].Add(-1)
+	defer call.Hush(returned)
 	if p.probe.Enabled(c.Context) {
 		p.probe.Record(c.Context, durationRow(c.Context, err, returned), instant.Now()-time.Duration(c.start))
 	}
@@ -127,7 +128,7 @@ func (p *Pipeline) settle(c *pipelineCall, err error, returned bool) {
 func (p *Pipeline) traced(c *pipelineCall) error {
 	err := observe.ErrPanicked
 	ctx, end := p.spanner.Start(c, p.name, 0)
-	defer func() { end(err) }()
+	defer func() { call.EndSpan(end, err) }()
 	err = p.chain(ctx)
 	return err
 }

@@ -27,6 +27,7 @@ type retried struct {
 	replaced bool            // the last wait was an error's hint in place of the backoff's, which then starts again
 	payment  payment         // of the latest attempt or, while waiting, of the next one
 	waiting  bool            // the attempt that was paid for has not begun
+	running  bool            // fn runs: should it panic, that stays so
 	last     error           // the last real failure or, as long as there is none, the last refusal
 	real     bool            // last is a real failure
 	waited   time.Duration   // total
@@ -59,6 +60,7 @@ func (c *retried) settle() {
 	if c.waiting {
 		c.payment.giveBack()
 	}
+	defer call.Hush(!c.running)
 	if c.attempt > 1 && c.probe.Enabled(c.ctx) {
 		c.probe.Record(c.ctx, 0, c.waited)
 	}
@@ -185,7 +187,9 @@ func (c *retried) again(now time.Duration) (err error) {
 	ctx := &call.Attempt{Context: c.ctx, Number: c.attempt, Start: call.Instant(now), Retry: true}
 	row := retryFailure
 	defer func() { c.counts[row].Add(1) }()
+	c.running = true
 	err = traced(ctx, c.spanner, c.attempt, c.fn)
+	c.running = false
 	row = attemptOutcome(c.ctx, err, retrySuccess, retryFailure, retryCanceled)
 	return err
 }

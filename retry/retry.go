@@ -165,7 +165,7 @@ func traced(ctx context.Context, s observe.Spanner, attempt int, fn policy.Func)
 	}
 	err := observe.ErrPanicked
 	spanned, end := s.Start(ctx, call.Pipeline(ctx), attempt)
-	defer func() { end(err) }()
+	defer func() { call.EndSpan(end, err) }()
 	err = fn(spanned)
 	return err
 }

@@ -117,8 +117,20 @@ func AttemptOf(ctx context.Context) *Attempt {
 
 // Tell tells o of e. Where fn did not return, a panic of the observer must not take the place of fn's, or end its Goexit.
 func Tell(ctx context.Context, o observe.Observer, e observe.Event, fnReturned bool) {
-	if !fnReturned {
-		defer func() { _ = recover() }() // fn's own goes on
-	}
+	defer Hush(fnReturned)
 	o.Observe(ctx, e)
+}
+
+// EndSpan ends a span with the result of fn: [observe.ErrPanicked] where that did not return. As in [Tell], fn's panic wins.
+func EndSpan(end func(error), err error) {
+	defer Hush(err != observe.ErrPanicked) //nolint:errorlint // the very value
+	end(err)
+}
+
+// Hush is deferred around calls of an observer's code: where fn did not return, it recovers a panic of that code, and fn's
+// own goes on.
+func Hush(fnReturned bool) {
+	if !fnReturned {
+		_ = recover()
+	}
 }
