@@ -107,7 +107,8 @@ func (b *Breaker) refuse(ctx context.Context, g *generation, now time.Duration) 
 	if b.config.Observer != observe.Discard {
 		b.config.Observer.Observe(ctx, observe.Event{
 			Kind: observe.Rejected, Policy: policyType, Name: b.name, Pipeline: call.Pipeline(ctx),
-			From: g.state.String(), Reason: semconv.ResultRejected, Err: g.refusal, Time: b.timeIn(g, now),
+			From: g.state.String(), Reason: semconv.ResultRejected, Err: g.refusal,
+			Time: b.timeIn(g, max(now, g.since)), // the clock may have been read before g began
 		})
 	}
 	return g.refusal

@@ -82,6 +82,17 @@ func TestAnAdmissionThatReadTheClockBeforeTheStateBeganCountsFromThere(t *testin
 	assert.Equal(t, Open, b.State())
 }
 
+func TestARefusalIsNotToldOfATimeBeforeWhatRefuses(t *testing.T) {
+	b := newBed(Config{})
+	b.at(4 * time.Second)
+	for _, open := range []func(){b.Trip, b.ForceOpen} {
+		open()
+		_, err := b.admit(context.Background(), 3*time.Second) // the clock was read before
+		require.ErrorIs(t, err, ErrCircuitOpen)
+		assert.Equal(t, start.Add(4*time.Second), b.events[len(b.events)-1].Time)
+	}
+}
+
 func TestWithoutAClockTimeIsTheProcesss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New("payments-api", Config{Cooldown: time.Second, Jitter: -1, Observer: observe.Discard})
