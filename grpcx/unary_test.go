@@ -219,7 +219,7 @@ func TestAServersHintIsHeeded(t *testing.T) {
 				switch {
 				case row.final:
 					assert.EqualValues(t, 1, srv.calls.Load()-before)
-					assert.NotErrorIs(t, err, retry.ErrRetryAfter)
+					require.NotErrorIs(t, err, retry.ErrRetryAfter)
 				case row.hint > 0:
 					assert.EqualValues(t, 1, srv.calls.Load()-before)
 					require.ErrorIs(t, err, retry.ErrRetryAfter)
