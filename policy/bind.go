@@ -8,16 +8,18 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// Binder is a [Policy] that may have no name of its own, such as a timeout or a retry. [NewPipeline] calls Bind on each and
-// runs what it returns: a copy that reports under name to o. A policy that was given a name or an Observer keeps that.
+// Binder is a [Policy] that may have no name of its own, such as a timeout or a retry. [NewPipeline] calls its Bind and runs
+// the policy that Bind returns.
 type Binder interface {
 	Policy
-	Name() string // "" if it has none
+	// Name returns the policy's own name, "" if it has none.
+	Name() string
+	// Bind returns a copy of the policy that reports under name, to o. If the policy was given a name or an Observer of its
+	// own, the copy keeps that.
 	Bind(name string, o observe.Observer) Policy
 }
 
-// bind returns the policies as they report in a pipeline of that name: unnamed ones under the pipeline's, the second of a
-// type as name#2.
+// bind returns the policies as a pipeline of that name runs them: Binders bound, the second of a type as name#2.
 func bind(name string, policies []Policy, o observe.Observer) []Policy {
 	bound := make([]Policy, len(policies))
 	seen := map[reflect.Type]int{}
@@ -40,8 +42,8 @@ func bind(name string, policies []Policy, o observe.Observer) []Policy {
 	return bound
 }
 
-// depositOnce lets only the outermost policy of each budget deposit calls in it: a call is one call, however many layers
-// may repeat it.
+// depositOnce makes only the outermost of the policies that share a budget count calls in it. Otherwise one call of the
+// pipeline would count several times.
 func depositOnce(bound []Policy) {
 	seen := map[any]bool{}
 	for _, p := range bound {

@@ -6,17 +6,17 @@ import (
 	"github.com/switchgear-go/switchgear/internal/errtree"
 )
 
-// Outcome is what a result says about the health of what was called.
+// Outcome is what the result of a call says about the health of the dependency that was called.
 type Outcome int8
 
-// The outcomes. Ignored says nothing: it counts neither for nor against.
+// The outcomes. Ignored counts neither for nor against the dependency.
 const (
 	Success Outcome = iota
 	Failure
 	Ignored
 )
 
-// String returns success, failure or ignored.
+// String returns "success", "failure" or "ignored".
 func (o Outcome) String() string {
 	switch o {
 	case Success:
@@ -29,14 +29,16 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// Classify is the default judge of results. ctx is the context the policy was called with, not the one it gave to fn.
+// Classify is how policies judge the error of a call by default. ctx is the context that the policy was called with, not
+// the one that it gave to fn. The first rule that applies decides:
 //
-//   - nil and errors marked [Healthy] are a Success;
-//   - a caller who cancelled (ctx.Err() is [context.Canceled]) makes whatever fn returned Ignored;
-//   - a refusal by a policy ([ErrRejected]) is Ignored, since the dependency was not asked;
-//   - anything else is a Failure: a timeout, the caller's deadline, a Canceled that the caller did not ask for.
+//   - nil, and an error marked with [Healthy], is a [Success];
+//   - any error is [Ignored] if the caller has cancelled (ctx.Err() is [context.Canceled]);
+//   - a refusal by a policy ([ErrRejected]) is Ignored, since the dependency was not called;
+//   - any other error is a [Failure]: also a timeout, the caller's deadline, and a [context.Canceled] although ctx was not
+//     cancelled.
 //
-// An error that holds both a real failure and a refusal, such as that of a retry which ended on an open circuit, is a Failure.
+// An error that joins a refusal and a failure, such as that of a retry that met an open circuit, is a Failure.
 func Classify(ctx context.Context, err error) Outcome {
 	if err == nil {
 		return Success
@@ -53,8 +55,9 @@ func Classify(ctx context.Context, err error) Outcome {
 	return Failure
 }
 
-// Healthy marks err as a healthy answer of the dependency: no such row, invalid input, insufficient funds. Breakers take it
-// for a [Success], retries return it at once, fallbacks let it pass. errors.Is and errors.As see through the mark. Nil stays nil.
+// Healthy marks err as the answer of a healthy dependency, such as "no such row" or "insufficient funds". A breaker counts it
+// as a [Success], a retry does not repeat it, and a fallback does not replace it. The mark keeps the text of err and unwraps
+// to it, for errors.Is and errors.As. Healthy(nil) is nil.
 func Healthy(err error) error {
 	if err == nil {
 		return nil

@@ -16,11 +16,11 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// Fallback returns a policy that asks fn for another way when a call was refused or has failed. fn gets the caller's context,
-// so a timeout further in does not cut it short, and the error, which tells a refusal ([ErrRejected]) from a failure. Nil from
-// fn makes the call a success; its own error returns together with the original, so errors.Is finds both.
+// Fallback returns a policy that runs fn when a call has failed or was refused. fn gets the call's error, and the context
+// that the policy was called with, which a timeout inside the policy does not end. If fn returns nil, so does Do. If fn
+// returns an error, Do returns one that wraps both it and the original.
 //
-// It does not run for an answer marked [Healthy], nor once ctx is done.
+// fn does not run for an error marked with [Healthy], nor once ctx is done. Fallback panics if fn is nil.
 func Fallback(fn func(ctx context.Context, err error) error) Policy {
 	if fn == nil {
 		panic("policy: Fallback: nil fn")
@@ -28,9 +28,9 @@ func Fallback(fn func(ctx context.Context, err error) error) Policy {
 	return &fallback{run: fn}
 }
 
-// FallbackValue returns a [Fallback] whose fn supplies the value that [Get] returns. It works under a Get of the same type T
-// only: under a plain Do, or a Get of another type, fn does not run and the original error returns together with one that
-// says so.
+// FallbackValue is a [Fallback] whose fn also returns the value for [Get] to return. It needs to run under a Get with the
+// same type T: under a plain Do, or a Get with another type, fn does not run, and the original error is returned together
+// with one that says so. FallbackValue panics if fn is nil.
 func FallbackValue[T any](fn func(ctx context.Context, err error) (T, error)) Policy {
 	if fn == nil {
 		panic("policy: FallbackValue: nil fn")

@@ -14,10 +14,11 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// Group holds shared policies by key: a breaker per host, a limiter per tenant. It is bounded, so keys may come from
-// traffic. Give every policy of a group the same name: telemetry carries that name and sums them, and never tells a key.
+// Group holds shared policies by key, such as a breaker per host or a limiter per tenant. The number of policies is bounded,
+// so keys may come from traffic. Give every policy of a group the same name: telemetry then reports their sums under that
+// name, and no keys.
 //
-// Most callers want [Group.Policy]. A Group is safe for concurrent use.
+// Most callers want [Group.Policy]. Create a Group with [NewGroup]; it is safe for concurrent use.
 type Group[P any] struct {
 	cfg   GroupConfig
 	build func(key string) P
@@ -27,18 +28,18 @@ type Group[P any] struct {
 	entries map[string]*member[P] // guarded by mu
 	used    list.List             // of *member[P], the least recently used first; guarded by mu
 	created list.List             // of *member[P], in the order of creation; guarded by mu
-	spared  bool                  // the last look for idle ones found some in use; guarded by mu
-	recheck time.Duration         // then the next look is not before this instant; guarded by mu
+	spared  bool                  // the last expire found policies that were due but in use; guarded by mu
+	recheck time.Duration         // if so, the instant of the next expire; guarded by mu
 }
 
 // GroupConfig says how many policies a [Group] keeps.
 type GroupConfig struct {
-	Name    string        // of the group, for texts
-	Max     int           // policies kept at most; if zero, 1,000
-	IdleTTL time.Duration // how long an unused policy is kept; if zero, 1h; negative: none is dropped for its age
+	Name    string        // the group's name, for String and the texts of panics
+	Max     int           // how many policies are kept. If zero, 1,000
+	IdleTTL time.Duration // how long a policy is kept after its last use. If zero, 1h. If negative, without limit
 }
 
-// Validate returns an error that names every field that is wrong.
+// Validate returns an error that names each invalid field, its value and what is allowed; nil if c is valid.
 func (c GroupConfig) Validate() error {
 	if c.Max < 0 {
 		return fmt.Errorf("policy: GroupConfig.Max is %d, must be 0 (for 1,000) or more", c.Max)
@@ -51,21 +52,24 @@ type member[P any] struct {
 	key     string
 	ready   chan struct{} // closed when policy is built, or build panicked
 	policy  P
-	failed  bool          // build panicked
+	failed  bool          // build panicked; set before ready is closed
 	pins    int           // guarded by the group's mu: calls running through Policy, and the build
 	last    time.Duration // guarded by the group's mu: the instant of the last use
 	used    *list.Element
 	created *list.Element
 }
 
-// NewGroup returns a group whose policies are made by build, once per key. It panics if cfg is not valid.
+// NewGroup returns a group that creates the policy of a key with build, when the key is first used. It panics if cfg is not
+// valid or build is nil.
 //
-// When the group is full, the least recently used policy goes. One that is in use goes only if all are: one that runs a call
-// of Policy, or whose method InUse() bool says so, as a breaker's does while it is not closed and a limiter's while its
-// bucket is not full. IdleTTL spares these too; it acts on the next Get, and when telemetry is collected.
+// When the group is full, a new key evicts the least recently used policy that is not in use or, if all are, the least
+// recently used one. A policy is in use while it runs a call of [Group.Policy], and while its method InUse() bool, if it has
+// one, returns true: that of a breaker while it is not closed, that of a limiter while its bucket is not full. A policy
+// that is in use does not expire by IdleTTL either. Policies expire at the next use of the group and when telemetry is
+// collected.
 //
-// build runs outside locks. If it panics, the panic passes to the caller, and the next caller builds again. It must not ask
-// the group for its own key.
+// build is called once per key, without a lock held. If it panics, the panic reaches the caller, and the next caller of the
+// key calls build again. build must not use the group with the key that it builds.
 func NewGroup[P any](cfg GroupConfig, build func(key string) P) *Group[P] {
 	if err := cfg.Validate(); err != nil {
 		panic(err)
@@ -86,14 +90,16 @@ func NewGroup[P any](cfg GroupConfig, build func(key string) P) *Group[P] {
 	return g
 }
 
-// Get returns the policy of key, made now if there is none.
+// Get returns the policy of key, which it creates if there is none. Call it for each use rather than keep its result: a
+// policy that was evicted since is not the group's any more.
 func (g *Group[P]) Get(key string) P {
 	m := g.member(key)
 	g.unpin(m)
 	return m.policy
 }
 
-// All returns the keys and policies of the group, in the order of creation.
+// All returns an iterator over the keys and policies that the group holds now, in the order of creation. It is not a use
+// that keeps them from expiring.
 func (g *Group[P]) All() iter.Seq2[string, P] {
 	return func(yield func(string, P) bool) {
 		for _, m := range g.members(&g.created, 0, -1) {
@@ -109,8 +115,8 @@ func (g *Group[P]) All() iter.Seq2[string, P] {
 	}
 }
 
-// Policy returns a policy that runs each call under the policy of its key, which key reads from the call's context. It
-// panics unless P is a [Policy].
+// Policy returns a policy that runs each call under the policy of the call's key, which the function key returns for the
+// call's context. It panics unless P implements [Policy].
 func (g *Group[P]) Policy(key func(ctx context.Context) string) Policy {
 	if t := reflect.TypeFor[P](); !t.Implements(reflect.TypeFor[Policy]()) {
 		panic("policy: group " + g.cfg.Name + ": " + t.String() + " is not a Policy")
@@ -166,7 +172,7 @@ func (g *Group[P]) member(key string) *member[P] {
 	}
 }
 
-// admit returns the member of key, pinned, and reports whether the caller has to build it.
+// admit returns the member of key, pinned. isNew reports that the caller has to build it.
 func (g *Group[P]) admit(key string) (m *member[P], isNew bool) {
 	var victim *member[P]
 	allUsed := false
@@ -228,7 +234,7 @@ func (g *Group[P]) victim() (m *member[P], allUsed bool) {
 	}
 }
 
-// expire drops what has been idle for too long.
+// expire removes members that have not been used for IdleTTL.
 func (g *Group[P]) expire() {
 	if g.cfg.IdleTTL < 0 {
 		return
@@ -248,7 +254,7 @@ func (g *Group[P]) expire() {
 		for _, m := range batch {
 			if !g.inUse(m) {
 				if !g.removeIdle(m, limit) {
-					batch = nil // what follows was used later still
+					batch = nil // the members after it were used even later
 					break
 				}
 				continue
@@ -264,7 +270,7 @@ func (g *Group[P]) expire() {
 	g.mu.Unlock()
 }
 
-// removeIdle removes m, unless it was used after the limit.
+// removeIdle removes m, unless it is pinned. It reports false if m was used after the limit.
 func (g *Group[P]) removeIdle(m *member[P], limit time.Duration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -319,7 +325,7 @@ func (g *Group[P]) unpin(m *member[P]) {
 	g.mu.Lock()
 	m.pins--
 	m.last = instant.Now()
-	g.used.MoveToBack(m.used) // nothing, if it has been removed
+	g.used.MoveToBack(m.used) // does nothing if m was removed
 	g.mu.Unlock()
 }
 

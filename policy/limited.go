@@ -10,26 +10,26 @@ import (
 	"github.com/switchgear-go/switchgear/internal/instant"
 )
 
-// limited is the context of a Timeout. It equals one of context.WithDeadlineCause but for its price: setting a timer and
-// joining the parent's children are most of what that costs, and most calls end without anyone having waited for Done. So a
-// real context is made only when Done is asked for (anything that derives from this one asks), or once something has ended;
-// from then on the real one decides everything. Until then there is nothing to decide: nothing has ended.
+// limited is the context of a Timeout. It behaves like one of context.WithDeadlineCause but is cheaper. Most of the cost of
+// that is setting a timer and registering with the parent, which only matters to a call that waits for Done. So limited makes
+// a real context, and from then on leaves everything to it, only when Done is called, which every derived context does, or
+// when Err finds that the limit has passed or the parent has ended. Until then it has not ended, and needs no more than Err.
 type limited struct {
 	context.Context // the parent
 
-	end      time.Duration // the limit's instant
-	cause    TimeoutError  // what Cause tells when the limit ended it
+	end      time.Duration // the instant of the limit
+	cause    TimeoutError  // what context.Cause returns after the limit
 	deadline atomic.Pointer[time.Time]
 	armed    atomic.Pointer[armed]
 }
 
-// armed is the real context of a limited one.
+// armed is the real context behind a limited one.
 type armed struct {
 	context.Context
 	cancel context.CancelFunc
 }
 
-// released stands for the real context of calls that returned before anyone needed one.
+// released is the real context of every call that has returned without needing one of its own: it is cancelled.
 var released = func() *armed {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -58,7 +58,7 @@ func (c *limited) Deadline() (time.Time, bool) {
 
 func (c *limited) Value(key any) any {
 	if key == cancelkey.Key {
-		_ = c.Err() // what has ended is armed
+		_ = c.Err() // arms c if it has ended
 		if real := c.armed.Load(); real != nil {
 			return real.Value(key)
 		}
@@ -69,7 +69,7 @@ func (c *limited) Value(key any) any {
 // Life returns the parent and the limit's instant.
 func (c *limited) Life() (context.Context, call.Instant) { return c.Context, call.Instant(c.end) }
 
-// limit returns the limit as a time, the same one every time.
+// limit returns the time of the limit. It returns the same time at each call, although the wall clock may be set.
 func (c *limited) limit() time.Time {
 	if at := c.deadline.Load(); at != nil {
 		return *at
@@ -81,7 +81,7 @@ func (c *limited) limit() time.Time {
 	return at
 }
 
-// arm returns the real context. It holds no lock, since it calls methods of the parent.
+// arm returns the real context, and makes it if there is none. It holds no lock, since it calls methods of the parent.
 func (c *limited) arm() *armed {
 	if real := c.armed.Load(); real != nil {
 		return real

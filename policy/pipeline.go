@@ -18,23 +18,26 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// Pipeline runs a function under several policies, the outermost first, and measures the whole. Make one per kind of call
-// and keep it: it is safe for concurrent use, and each new one costs set-up and telemetry.
+// Pipeline is a [Policy] that runs a function under several others, the outermost first, and measures the whole call. Create
+// one per kind of call with [NewPipeline] and keep it: creating one is expensive compared to a call. It is safe for
+// concurrent use.
 type Pipeline struct {
 	name     string
-	given    []Policy // as NewPipeline got them
-	bound    []Policy // as they run
-	chain    Func     // bound around innermost
+	given    []Policy // as passed to NewPipeline
+	bound    []Policy // as they run: the result of Bind for Binders
+	chain    Func     // runs bound, the outermost first, around innermost
 	observer observe.Observer
 	spanner  observe.Spanner // nil if the observer does not trace
 	probe    observe.Probe
 	counts   []atomic.Int64
 }
 
-// NewPipeline returns a pipeline of policies, outermost first. Nil entries are skipped; without any, Do just runs fn.
+// NewPipeline returns a pipeline of policies, outermost first. Nil policies are skipped, so an optional one may be left out;
+// with none at all, Do just runs fn.
 //
-// Policies without a name of their own (timeouts, retries, fallbacks, hedges) report under the pipeline's name, the second
-// of a type under name#2. The pipeline reports to OpenTelemetry; see [Pipeline.Observed].
+// Policies without a name of their own (timeouts, retries, fallbacks and hedges) report under the pipeline's name; the second
+// one of the same type reports under name#2, and so on. The pipeline reports to OpenTelemetry; [Pipeline.Observed] changes
+// that.
 func NewPipeline(name string, policies ...Policy) *Pipeline {
 	given := make([]Policy, 0, len(policies))
 	for _, p := range policies {
@@ -45,8 +48,8 @@ func NewPipeline(name string, policies ...Policy) *Pipeline {
 	return compile(name, given, otelx.Default())
 }
 
-// Observed returns a copy of the pipeline that reports to o (if nil, to OpenTelemetry), and so do its policies without a
-// name or an Observer of their own. Shared policies, such as breakers, keep theirs.
+// Observed returns a copy of the pipeline that reports to o; if o is nil, to OpenTelemetry. So do its timeouts, retries,
+// fallbacks and hedges, unless they have an Observer of their own. Shared policies, such as breakers, keep their observer.
 func (p *Pipeline) Observed(o observe.Observer) *Pipeline {
 	if o == nil {
 		o = otelx.Default()
@@ -66,7 +69,7 @@ func compile(name string, given []Policy, o observe.Observer) *Pipeline {
 	}
 	p.spanner, _ = o.(observe.Spanner)
 	p.chain = p.innermost
-	timed := 0 // how many, from outside, pass the start of the call on
+	timed := 0 // how many of the outermost policies, without a gap, can be given the start of the call
 	for timed < len(p.bound) {
 		if _, ok := p.bound[timed].(call.Timed); !ok {
 			break
@@ -76,7 +79,7 @@ func compile(name string, given []Policy, o observe.Observer) *Pipeline {
 	for i := len(p.bound) - 1; i >= 0; i-- {
 		q, next := p.bound[i], p.chain
 		if i < timed {
-			q := q.(call.Timed) // counted above
+			q := q.(call.Timed) // the loop above has checked that
 			p.chain = func(ctx context.Context) error { return q.DoAt(ctx, call.Start(ctx), next) }
 		} else {
 			p.chain = func(ctx context.Context) error { return q.Do(ctx, next) }
@@ -88,7 +91,8 @@ func compile(name string, given []Policy, o observe.Observer) *Pipeline {
 	return p
 }
 
-// Do runs fn under the policies. An error comes from fn, from a policy, or from ctx if that is done already.
+// Do runs fn under the policies and returns the outermost one's error. If ctx is already done, Do returns ctx's error and
+// counts nothing.
 func (p *Pipeline) Do(ctx context.Context, fn Func) error {
 	if fn == nil {
 		panic("policy: pipeline " + p.name + ": nil fn")
@@ -96,7 +100,7 @@ func (p *Pipeline) Do(ctx context.Context, fn Func) error {
 	return p.do(ctx, fn, nil)
 }
 
-// do runs fn, or get in its place.
+// do is Do, which runs get in place of fn if get is not nil.
 func (p *Pipeline) do(ctx context.Context, fn Func, get runner) (err error) {
 	if ctx == nil {
 		panic("policy: pipeline " + p.name + ": nil context")
@@ -148,7 +152,8 @@ func (p *Pipeline) innermost(ctx context.Context) error {
 // Name returns the pipeline's name.
 func (p *Pipeline) Name() string { return p.name }
 
-// String returns the pipeline as a line: its name, then each policy's own String, or its Go type.
+// String returns the pipeline's name and its policies, such as "charge: timeout(5s) → retry(3) → breaker(payments-api)". A
+// policy without a String method is described by its Go type.
 func (p *Pipeline) String() string {
 	layers := make([]string, len(p.given))
 	for i, q := range p.given {
@@ -157,7 +162,8 @@ func (p *Pipeline) String() string {
 	return p.name + ": " + strings.Join(layers, " → ")
 }
 
-// InUse reports whether a call runs in the pipeline or a policy of it says that it is in use.
+// InUse reports whether a call runs in the pipeline, or one of its policies has a method InUse() bool that returns true. A
+// [Group] then keeps the pipeline.
 func (p *Pipeline) InUse() bool {
 	if p.counts[rowActive].Load() > 0 {
 		return true
@@ -189,8 +195,8 @@ func isNil(p Policy) bool {
 	return false
 }
 
-// pipelineCall is the context of one call: it carries what the compiled chain needs. It is found under the pipeline itself,
-// so that nested pipelines, and the same one twice, keep apart.
+// pipelineCall is the context of one call, with what the compiled chain needs. Its context key is the pipeline itself, so
+// that nested pipelines do not find each other's calls.
 type pipelineCall struct {
 	call.Node // with the caller's context
 	pipeline  *Pipeline
@@ -219,7 +225,7 @@ const rowActive = 0
 
 var pipelineRows = []observe.Row{rowActive: {Metric: semconv.PipelineActive}}
 
-// The outcomes of a call, and the rows of the duration histogram: success, then each other outcome with each error type.
+// The rows of the duration histogram are success, then each of pipelineOutcomes with each error type.
 var (
 	pipelineOutcomes  = [...]string{semconv.OutcomeCanceled, semconv.OutcomeRejected, semconv.OutcomeTimeout, semconv.OutcomeFailure}
 	pipelineDurations = durationRows()
@@ -244,7 +250,7 @@ func durationRow(ctx context.Context, err error, returned bool) int {
 	if returned {
 		sorted := errtree.Sort(err)
 		if sorted == errtree.None || sorted == errtree.Healthy {
-			return 0 // before the type is asked for, which allocates
+			return 0 // before errtree.Type, which allocates
 		}
 		kind = errtree.Type(err)
 		switch {

@@ -1,7 +1,8 @@
 // Package policy composes resilience policies around a func(ctx) error.
 //
-// A [Policy] runs a function and may limit, repeat, refuse or replace it. Policies nest: [NewPipeline] puts several around
-// each other, outermost first, and is a Policy itself.
+// A [Policy] runs a function and may limit, repeat, refuse or replace it. Policies nest: a [Pipeline] runs several around
+// each other, outermost first, and is a Policy itself. This package has the policies [Timeout] and [Fallback]; packages
+// retry, breaker, bulkhead and ratelimit have the others.
 //
 //	charge := policy.NewPipeline("charge",
 //		policy.Timeout(5*time.Second),                   // for the whole call
@@ -13,12 +14,12 @@
 //		return payments.Charge(ctx, order)
 //	})
 //
-// Policies judge errors by three outcomes (see [Classify]): a refusal by another policy and a caller who gave up say
-// nothing about the dependency and count for nothing. What is an error to a program but a healthy answer of the dependency
-// is marked with [Healthy].
+// Policies judge the result of a call as one of three outcomes: [Success], [Failure] or [Ignored] (see [Classify]). A refusal
+// by another policy and a caller who gives up are ignored, since they say nothing about the dependency. Mark an error that is
+// the answer of a healthy dependency, such as "no such row", with [Healthy].
 //
-// Every policy runs fn on the caller's goroutine and never recovers its panics, except those that document otherwise. A
-// context that is already done runs nothing and counts nowhere: its error returns.
+// Unless documented otherwise, a policy runs fn on the caller's goroutine and does not recover its panics. Under a context
+// that is already done nothing runs and nothing is counted; Do returns the context's error.
 package policy
 
 import (
@@ -27,12 +28,17 @@ import (
 	"github.com/switchgear-go/switchgear/internal/call"
 )
 
-// Func is what policies run.
+// Func is the type of the functions that policies run.
 type Func = func(ctx context.Context) error
 
-// Policy runs a function under some protection. An implementation must be safe for concurrent use, run fn under ctx or a
-// context derived from it, and keep the identity of the errors it passes on. One that runs fn more than once at a time
-// uses [Fork]. Package policytest checks all that.
+// Policy runs a function under some protection. An implementation must
+//
+//   - be safe for concurrent use;
+//   - run fn under ctx or a context derived from it, and never after Do has returned;
+//   - return an error that matches fn's, by errors.Is and errors.As, if it passes one on;
+//   - give each run a context from [Fork] if it runs fn several times at once.
+//
+// policytest.Conform checks all this, and more.
 type Policy interface {
 	Do(ctx context.Context, fn Func) error
 }
@@ -43,7 +49,7 @@ type PolicyFunc func(ctx context.Context, fn Func) error
 // Do calls f.
 func (f PolicyFunc) Do(ctx context.Context, fn Func) error { return f(ctx, fn) }
 
-// Wrap returns fn under p, for keeping and calling often.
+// Wrap returns a function that runs fn under p.
 func Wrap(p Policy, fn Func) Func {
 	if p == nil {
 		panic("policy: Wrap with a nil policy")
@@ -54,7 +60,8 @@ func Wrap(p Policy, fn Func) Func {
 	return func(ctx context.Context) error { return p.Do(ctx, fn) }
 }
 
-// Attempt returns the number of the attempt that ctx belongs to, as the innermost retry or hedge counts them; 1 outside one.
+// Attempt returns the number of the attempt that ctx belongs to: 1 for the first attempt of the innermost retry or hedge, and
+// outside of any.
 func Attempt(ctx context.Context) int {
 	if a := call.AttemptOf(ctx); a != nil {
 		return a.Number
@@ -62,7 +69,7 @@ func Attempt(ctx context.Context) int {
 	return 1
 }
 
-// check panics for a misuse of Do.
+// check panics if Do was called with a nil context or a nil fn.
 func check(who string, ctx context.Context, fn Func) {
 	if ctx == nil {
 		panic("policy: " + who + ": nil context")

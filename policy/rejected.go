@@ -6,27 +6,29 @@ import (
 	"github.com/switchgear-go/switchgear/internal/errtree"
 )
 
-// ErrRejected is matched by every refusal of a policy: the call did not run because a policy kept it from running.
+// ErrRejected is what every refusal by a policy matches, with errors.Is: the policy did not run the call.
 var ErrRejected = errtree.ErrRejected
 
-// RejectedError is a refusal. It matches [ErrRejected] and its Reason. One value may serve many calls: do not change it.
+// RejectedError is the refusal of a call by a policy. It matches [ErrRejected] and its Reason. The same value may be returned
+// for many calls, so it must not be changed.
 type RejectedError struct {
-	Policy  string    // the refusing policy's type: circuit_breaker, bulkhead, rate_limiter
-	Name    string    // its name
-	Reason  error     // which refusal, such as breaker.ErrCircuitOpen
-	RetryAt time.Time // when asking again makes sense; zero if nobody knows
-	Why     string    // what brought the policy to refuse: failure_ratio, say
-	Cause   error     // the failure that did; told in Error, but not part of the tree
+	Policy  string    // the type of the policy: circuit_breaker, bulkhead, rate_limiter
+	Name    string    // the name of the policy
+	Reason  error     // such as breaker.ErrCircuitOpen
+	RetryAt time.Time // when it makes sense to try again; zero if that is not known
+	Why     string    // more about the reason, such as failure_ratio for what opened a breaker
+	Cause   error     // the failure that led to it; part of the text, but errors.Is and errors.As do not find it
 
 	clock func() time.Time
 }
 
-// Rejection returns a refusal by the policy of that type and name. clock is what RetryAfter measures by; if nil, [time.Now].
+// Rejection returns a refusal by the policy of that type and name, for authors of policies. retryAt is zero if it is not
+// known. clock is what the error's RetryAfter method reads; if nil, [time.Now].
 func Rejection(policy, name string, reason error, retryAt time.Time, clock func() time.Time) *RejectedError {
 	return &RejectedError{Policy: policy, Name: name, Reason: reason, RetryAt: retryAt, clock: clock}
 }
 
-// Error tells who refused and why.
+// Error says which policy refused, and why.
 func (e *RejectedError) Error() string {
 	who := e.Policy
 	if e.Name != "" {
@@ -54,7 +56,7 @@ func (e *RejectedError) Is(target error) bool { return target == ErrRejected }
 // Unwrap returns the Reason.
 func (e *RejectedError) Unwrap() error { return e.Reason }
 
-// RetryAfter returns how long from now RetryAt is; 0 if it is unknown or has passed.
+// RetryAfter returns the time from now until RetryAt; 0 if RetryAt is zero or has passed.
 func (e *RejectedError) RetryAfter() time.Duration {
 	if e.RetryAt.IsZero() {
 		return 0
@@ -65,11 +67,11 @@ func (e *RejectedError) RetryAfter() time.Duration {
 	return max(0, e.RetryAt.Sub(e.clock()))
 }
 
-// ErrorType returns rejected, the value of error.type in telemetry.
+// ErrorType returns "rejected", the value of the attribute error.type in telemetry.
 func (e *RejectedError) ErrorType() string { return "rejected" }
 
-// RetryAfter returns the first wait above 0 that an error in err's tree asks for through a method
-// RetryAfter() time.Duration, and whether there is one.
+// RetryAfter returns how long to wait before trying again, and whether err says so. It is the first result above 0 of a
+// method RetryAfter() time.Duration of an error in err's tree.
 func RetryAfter(err error) (time.Duration, bool) {
 	var wait time.Duration
 	_, ok := errtree.Find(err, func(e retryAfterer) bool {

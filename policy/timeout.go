@@ -15,17 +15,18 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// ErrTimeout is matched by the error of every timeout of this package, and not by the end of a caller's own deadline.
+// ErrTimeout is what the error of every [Timeout] matches, with errors.Is. The end of the caller's own deadline does not
+// match it.
 var ErrTimeout error = errtree.Reason("policy: timeout")
 
-// TimeoutError says that a [Timeout] ended a call. It matches [ErrTimeout] and [context.DeadlineExceeded], and is the
-// context's cause while fn still runs.
+// TimeoutError says that the limit of a [Timeout] ended a call. It matches [ErrTimeout] and [context.DeadlineExceeded]. While
+// fn still runs, a TimeoutError without Err is the [context.Cause] of its context.
 type TimeoutError struct {
-	Limit time.Duration // of the timeout that ended
+	Limit time.Duration // of the timeout
 	Err   error         // what fn returned
 }
 
-// Error tells the limit and what fn said.
+// Error returns the limit and the text of Err.
 func (e *TimeoutError) Error() string {
 	text := "policy: timeout after " + e.Limit.String()
 	if e.Err != nil {
@@ -39,22 +40,23 @@ func (e *TimeoutError) Is(target error) bool {
 	return target == ErrTimeout || target == context.DeadlineExceeded
 }
 
-// Unwrap returns what fn returned.
+// Unwrap returns Err.
 func (e *TimeoutError) Unwrap() error { return e.Err }
 
-// Timeout returns true, as a net.Error's does.
+// Timeout returns true, for code that asks as it would a [net.Error].
 func (e *TimeoutError) Timeout() bool { return true }
 
-// ErrorType returns timeout, the value of error.type in telemetry.
+// ErrorType returns "timeout", the value of the attribute error.type in telemetry.
 func (e *TimeoutError) ErrorType() string { return "timeout" }
 
-// Timeout returns a policy that gives fn a context which ends limit after the start. It panics unless limit is above 0.
+// Timeout returns a policy that runs fn with a context that ends after limit. In a pipeline, a Timeout outside a retry limits
+// the whole call, one inside it each attempt. Timeout panics unless limit is above 0.
 //
-// The timeout is cooperative: Do waits until fn returns, so fn must heed its context. An error that fn returns after the
-// limit comes back inside a [TimeoutError]; nil stays nil and is counted as late. When the caller's own context ends first,
-// fn's error comes back as it is. In a pipeline a Timeout outside a retry limits the whole call, one inside it each attempt.
+// The timeout is cooperative: Do waits until fn returns, so fn must respect its context. If fn returns an error after the
+// limit, Do returns a [TimeoutError] that wraps it. If fn returns nil after the limit, so does Do, and the call is counted as
+// late. If the caller's own context ends first, Do returns fn's error as it is.
 //
-// The context costs less than one of [context.WithTimeout]: it sets a timer only when something asks for Done.
+// The context is cheaper than one of [context.WithTimeout]: it sets a timer only when its Done method is called.
 func Timeout(limit time.Duration) Policy {
 	if limit <= 0 {
 		panic("policy: Timeout: limit is " + limit.String() + ", must be above 0")

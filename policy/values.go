@@ -9,9 +9,9 @@ import (
 	"github.com/switchgear-go/switchgear/internal/call"
 )
 
-// Get runs fn under p and returns the value beside the error: what the run of fn that decided the call returned, the value
-// also where there is an error. The values of other runs, such as attempts before the last or those that lost a race, are
-// closed if they are io.Closers.
+// Get runs fn under p and returns its value and the error of p.Do. The value is what the run of fn that decided the call
+// returned, even if there is an error; if fn did not run, the zero value. The values of other runs, such as earlier attempts
+// of a retry or attempts that lost a hedge, are closed if they implement [io.Closer].
 func Get[T any](ctx context.Context, p Policy, fn func(context.Context) (T, error)) (T, error) {
 	if p == nil {
 		panic("policy: Get with a nil policy")
@@ -25,7 +25,7 @@ func Get[T any](ctx context.Context, p Policy, fn func(context.Context) (T, erro
 	g := &get[T]{Context: ctx, fn: fn}
 	g.sight = sight{cell: &g.root, outer: sightOf(ctx)}
 	g.root.of = g
-	defer g.root.settle(false) // whoever still runs fn closes what it returns
+	defer g.root.settle(false) // a value that comes after this is closed
 	var err error
 	if pipeline, ok := p.(*Pipeline); ok {
 		err = pipeline.do(g, nil, g) // saves the closure
@@ -35,9 +35,10 @@ func Get[T any](ctx context.Context, p Policy, fn func(context.Context) (T, erro
 	return g.root.take(), err
 }
 
-// Fork is for policies whose runs of fn overlap, such as a hedge. Each run gets a context of its own from Fork and is settled
-// once its fate is known: keep it, and the value that fn returned to [Get] becomes the result; or drop it, and the value is
-// closed if it is an io.Closer, now or when fn returns. Later calls of settle do nothing. Keep before you drop: runs may have
+// Fork is for authors of policies that run fn several times at once, such as a hedge. Each run needs a context of its own
+// from Fork. Once it is known whether the run decides the call, call settle: settle(true) makes the value of the run the
+// result of [Get]; settle(false) drops the value, which is closed if it implements [io.Closer], even if fn returns it later.
+// Only the first call of settle does anything. Keep before you drop: runs may have
 // returned one and the same value, which is not closed then.
 func Fork(ctx context.Context) (fork context.Context, settle func(keep bool)) {
 	s := sightOf(ctx)
@@ -83,7 +84,7 @@ func (g *get[T]) run(ctx context.Context) error {
 	return err
 }
 
-// branchIn returns where a run under ctx puts its value.
+// branchIn returns the branch for the value of a run under ctx.
 func (g *get[T]) branchIn(ctx context.Context) *branch[T] {
 	for s := sightOf(ctx); s != nil; s = s.outer {
 		if b, ok := s.cell.(*branch[T]); ok && b.of == g {
@@ -93,8 +94,8 @@ func (g *get[T]) branchIn(ctx context.Context) *branch[T] {
 	panic("policy: Get: a policy ran its function under a context that is not derived from its own")
 }
 
-// sight lists the cells that a context sees, one for each Get around it, the innermost first. A fork has to fork them all: a
-// policy between two of them may run the outer one's fn inside the inner one's.
+// sight is a list of the cells in a context, one for each Get around it, the innermost first. A fork has to fork all of them,
+// since a policy between two Gets may run the outer one's fn inside the inner one's.
 type sight struct {
 	cell  cell
 	outer *sight
@@ -126,8 +127,8 @@ func (f *forkContext) Value(key any) any {
 	return f.Context.Value(key)
 }
 
-// target returns the cell of the Get that a policy running under ctx serves: the innermost whose fn is not running. Inside a
-// running fn a policy serves some other call.
+// target returns the cell of the Get for which a policy runs under ctx: the innermost one whose fn is not running. A policy
+// inside a running fn belongs to another call.
 func target(ctx context.Context) cell {
 	for s := sightOf(ctx); s != nil; s = s.outer {
 		if !s.cell.isRunning() {
@@ -144,19 +145,20 @@ type cell interface {
 	isRunning() bool
 }
 
-// branch holds the value of one Get as one line of attempts sees it: the root for Get itself, one more for each fork.
+// branch holds the value of one Get: the root is that of the Get itself, and each fork has one of its own.
 type branch[T any] struct {
 	of     *get[T]
 	parent *branch[T] // nil for the root
 
 	mu      sync.Mutex
-	running int // guarded by mu: runs of fn now, those around the fork included
-	fate    fate
-	has     bool
+	running int  // guarded by mu, as is what follows: runs of fn now, including those that the fork is inside
+	fate    fate // undecided until it is settled
+	has     bool // value is set
 	value   T
 }
 
-// fate is what became of a branch: until it is settled it keeps its value, then it passes values on or closes them.
+// fate says what a branch does with values: it holds them while undecided, passes them to its parent once kept, and closes
+// them once dropped.
 type fate uint8
 
 const (
@@ -189,7 +191,7 @@ func (b *branch[T]) leave() {
 	b.mu.Unlock()
 }
 
-// set gives the branch a value: the last one counts, and the one before is closed, since nobody else will.
+// set gives the branch a value. It replaces an earlier one, which is closed.
 func (b *branch[T]) set(v T) {
 	b.mu.Lock()
 	fate, old, had := b.fate, b.value, b.has
@@ -266,5 +268,5 @@ func closeValue(v any) {
 	if r := reflect.ValueOf(v); r.Kind() == reflect.Pointer && r.IsNil() {
 		return
 	}
-	_ = c.Close() // nobody is left to tell
+	_ = c.Close() // there is no one to return its error to
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Slog returns an [Observer] that writes each event as one line to l (if nil, [slog.Default] at the time of the event), at
-// the event's Level and time and with the call's context: every state change of a breaker at Info or Warn, refusals at Debug.
+// Slog returns an [Observer] that writes each event to l as one record, with the event's time, its [Event.Level] and the
+// context of the call. If l is nil it writes to [slog.Default], which it asks for at each event.
 func Slog(l *slog.Logger) Observer {
 	return Func(func(ctx context.Context, e Event) {
 		l := l
@@ -43,7 +43,7 @@ func Slog(l *slog.Logger) Observer {
 		if e.Err != nil {
 			r.AddAttrs(slog.Any("error", e.Err))
 		}
-		_ = l.Handler().Handle(ctx, r) // as slog does: a log that cannot be written has nowhere to say so
+		_ = l.Handler().Handle(ctx, r) // slog ignores the error too
 	})
 }
 

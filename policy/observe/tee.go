@@ -6,7 +6,7 @@ import (
 )
 
 // Tee returns an [Observer] that passes everything on to each of observers, in order. Nil ones are skipped. It is a
-// [Spanner] where one of them is.
+// [Spanner] if one of them is.
 func Tee(observers ...Observer) Observer {
 	t := make(tee, 0, len(observers))
 	var spanners teeSpans
@@ -55,7 +55,7 @@ func (t tee) Attach(s Source) Probe {
 	return &probes
 }
 
-// Unwrap returns the observers that t joins, for a policy that has to be attached to each of them once.
+// Unwrap returns the observers that t joins. A shared retry budget uses it to attach to each of them only once.
 func (t tee) Unwrap() []Observer { return t }
 
 type teeProbe []Probe
