@@ -43,6 +43,7 @@ examples:
 	$(GO) -C examples run ./trace -svg ''
 	$(GO) -C examples run ./amplification -svg ''
 	$(GO) -C examples run ./grpc
+	$(GO) -C examples run ./http -svg ''
 
 demo:
 	$(GO) -C examples run ./outage

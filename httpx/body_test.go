@@ -180,7 +180,7 @@ func TestDrainingHasLimits(t *testing.T) {
 				if policy.Attempt(ctx) != 2 {
 					return fn(ctx)
 				}
-				ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+				ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 				defer cancel()
 				err := fn(ctx)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
@@ -196,17 +196,26 @@ func TestDrainingHasLimits(t *testing.T) {
 					row.failure(w, r)
 				}
 			}, func(t *testing.T, srv *server) {
-				n.Store(0)
-				start := time.Now()
-				resp, err := (&httpx.Transport{Base: srv.base, Policy: row.policy}).RoundTrip(request(t, t.Context(), http.MethodGet, srv.URL))
-				require.NoError(t, err)
-				assert.Equal(t, 200, resp.StatusCode)
-				readAll(t, resp)
-				discarded := srv.base.body(0)
-				assert.True(t, discarded.closed.Load())
-				assert.False(t, discarded.eof.Load())
-				assert.Equal(t, row.read, discarded.read.Load())
-				assert.Less(t, time.Since(start), eventually)
+				quickest := time.Hour
+				for range 5 { // on a busy machine one of them is quick
+					n.Store(0)
+					first := srv.base.came()
+					start := time.Now()
+					resp, err := (&httpx.Transport{Base: srv.base, Policy: row.policy}).RoundTrip(request(t, t.Context(), http.MethodGet, srv.URL))
+					quickest = min(quickest, time.Since(start))
+					require.NoError(t, err)
+					assert.Equal(t, 200, resp.StatusCode)
+					readAll(t, resp)
+					discarded := srv.base.body(first)
+					assert.True(t, discarded.closed.Load())
+					assert.False(t, discarded.eof.Load())
+					assert.Equal(t, row.read, discarded.read.Load())
+				}
+				if name == "in time" {
+					assert.GreaterOrEqual(t, quickest, 100*time.Millisecond)
+				} else {
+					assert.Less(t, quickest, 100*time.Millisecond)
+				}
 			})
 		})
 	}

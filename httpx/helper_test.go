@@ -127,6 +127,13 @@ func (b *base) sent() int {
 	return len(b.sends)
 }
 
+// came returns how many responses came.
+func (b *base) came() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.bodies)
+}
+
 func (b *base) body(i int) *tracked {
 	b.mu.Lock()
 	defer b.mu.Unlock()

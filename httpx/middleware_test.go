@@ -158,8 +158,9 @@ func TestHowPoliciesJudgeAHandler(t *testing.T) {
 }
 
 func TestAHandlerRunsOnce(t *testing.T) {
+	seen := &ledger{}
 	for name, p := range map[string]policy.Policy{
-		"retry": attempts(3),
+		"retry": retry.New(retry.Config{Observer: seen}),
 		"hedge": hedge(time.Millisecond),
 		"again": policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
 			first := fn(ctx)
@@ -185,6 +186,7 @@ func TestAHandlerRunsOnce(t *testing.T) {
 			})
 		})
 	}
+	assert.Equal(t, map[string]int64{"not_retryable": 2}, seen.counts("switchgear.retry.calls"), "no wait for what cannot come")
 }
 
 func TestAPolicyThatLeavesTheHandlerBehindIsWaitedFor(t *testing.T) {

@@ -1,7 +1,6 @@
 package httpx
 
 import (
-	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -38,8 +37,8 @@ func (e *StatusError) RetryAfter() time.Duration {
 		return 0
 	}
 	if strings.Trim(value, "0123456789") == "" {
-		seconds, err := strconv.ParseInt(value, 10, 64)
-		if errors.Is(err, strconv.ErrRange) || seconds > int64(math.MaxInt64/time.Second) {
+		seconds, _ := strconv.ParseInt(value, 10, 64) // the greatest one where it is out of range
+		if seconds > int64(math.MaxInt64/time.Second) {
 			return math.MaxInt64
 		}
 		return time.Duration(seconds) * time.Second
