@@ -185,7 +185,7 @@ func TestEverySubsetOfTheChain(t *testing.T) {
 							require.Error(t, err)
 						}
 						for _, e := range w.is {
-							if e != errAny {
+							if !errors.Is(e, errAny) {
 								assert.ErrorIs(t, err, e)
 							}
 						}

@@ -102,9 +102,7 @@ func ExampleWrap() {
 
 func ExampleGet() {
 	p := policy.NewPipeline("charge", policy.Timeout(time.Second))
-	receipt, err := policy.Get(context.Background(), p, func(ctx context.Context) (Receipt, error) {
-		return chargeCard(ctx)
-	})
+	receipt, err := policy.Get(context.Background(), p, chargeCard)
 	fmt.Println(receipt.ID, err)
 	// Output: r-1 <nil>
 }
@@ -270,4 +268,85 @@ func ExampleRejection() {
 	err := down.Do(context.Background(), sendMail)
 	fmt.Println(err, errors.Is(err, policy.ErrRejected), errors.Is(err, errMaintenance))
 	// Output: maintenance db: maintenance true true
+}
+
+// A group as a policy in a pipeline: each call runs under the limiter of its tenant.
+func ExampleGroup_Policy() {
+	limits := policy.NewGroup(policy.GroupConfig{Name: "tenants"}, func(string) *ratelimit.Limiter {
+		return ratelimit.New("tenants", ratelimit.Config{Rate: .001, Burst: 1})
+	})
+	p := policy.NewPipeline("store", limits.Policy(tenantOf))
+	for _, tenant := range []string{"a", "a", "b"} {
+		err := p.Do(asTenant(context.Background(), tenant), callReplica)
+		fmt.Println(tenant, errors.Is(err, ratelimit.ErrLimited))
+	}
+	// Output:
+	// a false
+	// a true
+	// b false
+}
+
+// An operator sees which hosts are cut off.
+func ExampleGroup_All() {
+	breakers := policy.NewGroup(policy.GroupConfig{Name: "hosts"}, func(string) *breaker.Breaker {
+		return breaker.New("hosts", breaker.Config{})
+	})
+	breakers.Get("db-1")
+	breakers.Get("db-2").Trip()
+	for host, b := range breakers.All() {
+		fmt.Println(host, b.State())
+	}
+	// Output:
+	// db-1 closed
+	// db-2 open
+}
+
+func ExampleGroupConfig_Validate() {
+	fmt.Println(policy.GroupConfig{Max: -1}.Validate())
+	// Output: policy: GroupConfig.Max is -1, must be 0 (for 1,000) or more
+}
+
+func ExamplePipeline_InUse() {
+	p := policy.NewPipeline("mail", policy.Timeout(time.Second))
+	_ = p.Do(context.Background(), func(context.Context) error {
+		fmt.Println(p.InUse())
+		return nil
+	})
+	fmt.Println(p.InUse())
+	// Output:
+	// true
+	// false
+}
+
+func ExamplePipeline_String() {
+	fmt.Println(policy.NewPipeline("mail", policy.Timeout(time.Second), retry.New(retry.Config{})))
+	// Output: mail: timeout(1s) → retry(3)
+}
+
+// The error of a timeout says which one it was, and what the call had returned.
+func ExampleTimeoutError() {
+	err := policy.Timeout(time.Millisecond).Do(context.Background(), func(ctx context.Context) error {
+		<-ctx.Done()
+		return fmt.Errorf("read the answer: %w", ctx.Err())
+	})
+	var timeout *policy.TimeoutError
+	if errors.As(err, &timeout) {
+		fmt.Println(timeout.Limit)
+		fmt.Println(timeout.Err)
+	}
+	// Output:
+	// 1ms
+	// read the answer: context deadline exceeded
+}
+
+// The error of a refusal says who refused and why.
+func ExampleRejectedError() {
+	api := breaker.New("mail-api", breaker.Config{})
+	api.Trip()
+	err := api.Do(context.Background(), sendMail)
+	var refused *policy.RejectedError
+	if errors.As(err, &refused) {
+		fmt.Println(refused.Policy, refused.Name, refused.Reason, refused.Why)
+	}
+	// Output: circuit_breaker mail-api circuit open manual
 }

@@ -51,7 +51,7 @@ func look(ctx context.Context, own error) string {
 	}
 	cause := context.Cause(ctx)
 	told := fmt.Sprint(cause)
-	if errors.Is(cause, ErrTimeout) || cause == own {
+	if errors.Is(cause, ErrTimeout) || errors.Is(cause, own) {
 		told = "the limit"
 	}
 	at, has := ctx.Deadline()
@@ -149,7 +149,7 @@ func parity(parentKind string, parentEnd, limit, unit time.Duration, steps []str
 				got[i] = fmt.Sprint(s.ctx.Err())
 			case "cause":
 				c := context.Cause(s.ctx)
-				got[i] = fmt.Sprint(c == nil, errors.Is(c, ErrTimeout) || c == cause)
+				got[i] = fmt.Sprint(c == nil, errors.Is(c, ErrTimeout) || errors.Is(c, cause))
 			case "done":
 				select {
 				case <-s.ctx.Done():
@@ -294,8 +294,9 @@ func TestLimitedIsSafeForConcurrentUse(t *testing.T) {
 		for range 4 {
 			<-done
 		}
-		require.Error(t, c.Err())
-		require.Equal(t, c.Err(), c.Err())
+		ended := c.Err()
+		require.Error(t, ended)
+		require.Equal(t, ended, c.Err(), "it stays as it ended")
 		c.release()
 	}
 }

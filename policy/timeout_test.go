@@ -116,9 +116,9 @@ func TestFnIsToldOfTheTimeout(t *testing.T) {
 			return io.ErrUnexpectedEOF
 		})
 		assert.Equal(t, time.Second, time.Since(start))
-		assert.ErrorIs(t, cause, ErrTimeout)
-		assert.ErrorIs(t, cause, context.DeadlineExceeded)
-		assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.ErrorIs(t, cause, ErrTimeout)
+		require.ErrorIs(t, cause, context.DeadlineExceeded)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		var timeout interface{ Timeout() bool }
 		require.ErrorAs(t, err, &timeout)
 		assert.True(t, timeout.Timeout())

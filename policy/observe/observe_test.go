@@ -41,12 +41,15 @@ func (w *watcher) Record(_ context.Context, row int, d time.Duration) {
 }
 func (w *watcher) Detach() { w.detached.Add(1) }
 
+// startedBy is the key of a context that a tracer has passed on.
+type startedBy string
+
 // tracer is a watcher that traces.
 type tracer struct{ *watcher }
 
 func (t tracer) Start(ctx context.Context, pipeline string, _ int) (context.Context, func(error)) {
 	t.say("started " + pipeline)
-	return context.WithValue(ctx, t.name, true), func(error) { t.say("ended " + pipeline) }
+	return context.WithValue(ctx, startedBy(t.name), true), func(error) { t.say("ended " + pipeline) }
 }
 
 type policyWithState struct{ running int64 }
@@ -61,8 +64,7 @@ func TestAttachReadsThePolicyWhileThereIsOne(t *testing.T) {
 	assert.True(t, w.sources[0].Live(v))
 	assert.Equal(t, []int64{3}, v)
 	assert.True(t, probe.Enabled(t.Context()))
-	runtime.KeepAlive(p)
-	p = nil
+	runtime.KeepAlive(p) // from here on nobody needs it
 	collect(t, func() bool { return w.detached.Load() == 1 })
 	assert.False(t, w.sources[0].Live(v), "the observer does not keep the policy")
 }
@@ -129,8 +131,8 @@ func TestATeeTracesIfOneOfThemDoes(t *testing.T) {
 	s, ok := o.(observe.Spanner)
 	require.True(t, ok)
 	ctx, end := s.Start(t.Context(), "charge", 0)
-	assert.Equal(t, true, ctx.Value("a"))
-	assert.Equal(t, true, ctx.Value("b"))
+	assert.Equal(t, true, ctx.Value(startedBy("a")))
+	assert.Equal(t, true, ctx.Value(startedBy("b")))
 	end(nil)
 	assert.Equal(t, []string{"a started charge", "b started charge", "b ended charge", "a ended charge"}, log)
 	o.Observe(t.Context(), observe.Event{})
