@@ -55,18 +55,19 @@ func (t tracer) Start(ctx context.Context, pipeline string, _ int) (context.Cont
 type policyWithState struct{ running int64 }
 
 func TestAttachReadsThePolicyWhileThereIsOne(t *testing.T) {
-	var log []string
-	w := &watcher{log: &log, enabled: true}
-	p := &policyWithState{running: 3}
-	probe := observe.Attach(w, p, observe.Source{Rows: []observe.Row{{Metric: "running"}}}, func(p *policyWithState, v []int64) { v[0] = p.running })
-	require.Len(t, w.sources, 1)
-	v := []int64{observe.None}
-	assert.True(t, w.sources[0].Live(v))
-	assert.Equal(t, []int64{3}, v)
-	assert.True(t, probe.Enabled(t.Context()))
-	runtime.KeepAlive(p) // from here on nobody needs it
+	w := &watcher{log: new([]string), enabled: true}
+	func() {
+		p := &policyWithState{running: 3}
+		probe := observe.Attach(w, p, observe.Source{Rows: []observe.Row{{Metric: "running"}}}, func(p *policyWithState, v []int64) { v[0] = p.running })
+		require.Len(t, w.sources, 1)
+		v := []int64{observe.None}
+		assert.True(t, w.sources[0].Live(v))
+		assert.Equal(t, []int64{3}, v)
+		assert.True(t, probe.Enabled(t.Context()))
+		runtime.KeepAlive(p)
+	}()
 	collect(t, func() bool { return w.detached.Load() == 1 })
-	assert.False(t, w.sources[0].Live(v), "the observer does not keep the policy")
+	assert.False(t, w.sources[0].Live(nil), "the observer does not keep the policy")
 }
 
 func TestAttachWithoutLiveOnlyTellsThatThePolicyIsThere(t *testing.T) {
