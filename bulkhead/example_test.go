@@ -101,3 +101,15 @@ func ExampleConfig_Validate() {
 	// bulkhead: Config.Max is 0, must be from 1 to 2147483647
 	// bulkhead: Config.Queue is -1, must be from 0 (none) to 2147483647
 }
+
+// A group does not drop a bulkhead whose calls still run.
+func ExampleBulkhead_InUse() {
+	streams := bulkhead.New("streams", bulkhead.Config{Max: 10})
+	release, _ := streams.Acquire(ctx)
+	fmt.Println(streams.InUse())
+	release()
+	fmt.Println(streams.InUse())
+	// Output:
+	// true
+	// false
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/switchgear-go/switchgear/bulkhead"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/policy/observe"
+	"github.com/switchgear-go/switchgear/ratelimit"
 	"github.com/switchgear-go/switchgear/retry"
 )
 

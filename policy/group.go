@@ -214,8 +214,9 @@ func (g *Group[P]) construct(m *member[P]) {
 	built = true
 }
 
-// victim returns the least recently used member that is not in use, else the least recently used one and that all are. InUse
-// is a method of the user's, so it is asked outside the lock, in batches that grow: the first member almost always does.
+// victim returns the least recently used member that is not in use. If all are in use it returns the least recently used one
+// and true. It calls InUse without the lock, so it copies members in batches. They grow, since the first member is almost
+// always the one.
 func (g *Group[P]) victim() (m *member[P], allUsed bool) {
 	var oldest *member[P]
 	for skip, n := 0, 1; ; skip, n = skip+n, n*8 {

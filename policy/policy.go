@@ -34,7 +34,7 @@ type Func = func(ctx context.Context) error
 // Policy runs a function under some protection. An implementation must
 //
 //   - be safe for concurrent use;
-//   - run fn under ctx or a context derived from it, and never after Do has returned;
+//   - run fn under ctx or a context derived from it, and not start it after Do has returned;
 //   - return an error that matches fn's, by errors.Is and errors.As, if it passes one on;
 //   - give each run a context from [Fork] if it runs fn several times at once.
 //

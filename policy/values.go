@@ -247,7 +247,7 @@ func (b *branch[T]) gave(v T) bool {
 	return false
 }
 
-// take returns the value. What comes later is dropped.
+// take returns the value. Values that come later are closed.
 func (b *branch[T]) take() T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -255,7 +255,8 @@ func (b *branch[T]) take() T {
 	return b.value
 }
 
-// same reports whether a and b are one value; not where they hold what cannot be compared, such as a map in an interface.
+// same reports whether a and b are the same value. It returns false if they cannot be compared, as structs with a map in an
+// interface field.
 func same(a, b any) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }

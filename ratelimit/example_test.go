@@ -124,3 +124,14 @@ func Example_group() {
 	// a false
 	// b true
 }
+
+// A group does not drop a limiter that has tokens missing.
+func ExampleLimiter_InUse() {
+	index := ratelimit.New("index", ratelimit.Config{Rate: .001, Burst: 5})
+	fmt.Println(index.InUse())
+	_ = index.Do(ctx, search)
+	fmt.Println(index.InUse())
+	// Output:
+	// false
+	// true
+}
