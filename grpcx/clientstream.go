@@ -79,14 +79,10 @@ func (c *clientStream) CloseSend() error {
 
 // Trailer returns the trailer once the stream has ended.
 func (c *clientStream) Trailer() metadata.MD {
-	select {
-	case <-c.call.done:
-		if c.call.last != nil {
-			return c.call.last.trailer
-		}
-	default:
+	if !c.call.concluded.Load() || c.call.last == nil {
+		return nil
 	}
-	return nil
+	return c.call.last.trailer
 }
 
 // Context returns the stream's context.

@@ -62,13 +62,15 @@ type streamCall struct {
 	settled *streamSend   // guarded by mu: the newest that has ended and been judged
 	changed chan struct{} // guarded by mu: closed, and replaced, when there is a send to use
 
-	done chan struct{} // closed when the policies have returned; what follows is written before
-	err  error         // the end: io.EOF or a status
-	last *streamSend   // that decided it; nil if none did
+	concluded atomic.Bool // the end is known; err and last are written before
+	err       error       // the end: io.EOF or a status
+	last      *streamSend // that decided it; nil if none did
 
-	thrown atomic.Bool // a panic or Goexit has reached the caller
+	done chan struct{} // closed when the policies have returned, and all are told; what follows is written before
+
 	panics any
-	exited bool // by runtime.Goexit
+	exited bool        // by runtime.Goexit
+	thrown atomic.Bool // that has reached the caller
 }
 
 // open waits until the stream is open. It runs on the caller's goroutine.
@@ -121,6 +123,7 @@ func (c *streamCall) conclude(err error) {
 			c.err = c.last.err // an answer
 		}
 	}
+	c.concluded.Store(true)
 	if c.last != nil {
 		c.options.fill(&c.last.callMetadata)
 	}

@@ -1,6 +1,7 @@
 package grpcx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -51,8 +52,8 @@ func (s *streamSend) end(err error, read bool) (now bool) {
 		s.err, s.read, now = eofToNil(err), read, true
 		s.call.mu.Lock()
 		defer s.call.mu.Unlock()
-		close(s.ended)
 		s.call.current.CompareAndSwap(s, nil)
+		close(s.ended)
 	})
 	return now
 }
@@ -93,9 +94,8 @@ func (s *streamSend) lookForEnd() (again <-chan struct{}) {
 	if ctx := s.stream.Context(); ctx.Err() == nil {
 		return ctx.Done()
 	}
-	if s.recvLocked(new(emptypb.Empty)) == nil { // no end, though it is over
-		s.end(s.finishErr, false)
-	}
+	err := s.stream.RecvMsg(new(emptypb.Empty))
+	s.end(cmp.Or(err, s.finishErr), err != nil) // or it is over, and has a message
 	return nil
 }
 
@@ -124,10 +124,6 @@ func (s *streamSend) recv(m any) error {
 	if s.hasEnded() {
 		return errEnded
 	}
-	return s.recvLocked(m)
-}
-
-func (s *streamSend) recvLocked(m any) error {
 	returned := false
 	defer s.abortUnless(&returned)
 	err := s.stream.RecvMsg(m)

@@ -424,40 +424,6 @@ func TestACallersCancellationIsIgnoredByABreaker(t *testing.T) {
 	assert.Equal(t, map[string]int64{"closed ignored": 1}, l.counts("switchgear.circuit_breaker.calls"))
 }
 
-func TestTimeoutsOpenABreaker(t *testing.T) {
-	for name, srv := range map[string]*service{
-		"of ours":       {say: func(ctx context.Context, _ *text) (*text, error) { <-ctx.Done(); return nil, ctx.Err() }},
-		"of the server": saying(codes.DeadlineExceeded),
-	} {
-		dependency := breaker.New("test", breaker.Config{Consecutive: 5})
-		conn := dial(t, serve(t, srv), policy.NewPipeline("test", dependency, policy.Timeout(50*time.Millisecond)))
-		for i := range 5 {
-			require.Equal(t, breaker.Closed, dependency.State(), "%s: call %d", name, i)
-			_, err := say(t.Context(), conn, "")
-			requireCode(t, codes.DeadlineExceeded, err)
-			require.Equal(t, name == "of ours", errors.Is(err, policy.ErrTimeout), "%s: %v", name, err)
-		}
-		require.Equal(t, breaker.Open, dependency.State(), name)
-		_, err := say(t.Context(), conn, "")
-		requireCode(t, codes.Unavailable, err)
-	}
-}
-
-func TestOurOwnClockTellsWhoseTimeoutItWas(t *testing.T) {
-	// The server is a little early: it answers before the client sees its deadline pass.
-	srv := &service{say: func(ctx context.Context, _ *text) (*text, error) {
-		deadline, ok := ctx.Deadline()
-		assert.True(t, ok)
-		timer := time.NewTimer(time.Until(deadline) - 5*time.Millisecond)
-		defer timer.Stop()
-		<-timer.C
-		return nil, status.Error(codes.DeadlineExceeded, "the client's deadline has passed")
-	}}
-	_, err := say(t.Context(), dial(t, serve(t, srv), policy.Timeout(100*time.Millisecond)), "")
-	requireCode(t, codes.DeadlineExceeded, err)
-	require.ErrorIs(t, err, policy.ErrTimeout)
-}
-
 func TestARefusalIsAStatusThatTellsWhenToComeBack(t *testing.T) {
 	hold := make(chan struct{})
 	srv := &service{say: func(context.Context, *text) (*text, error) { <-hold; return nil, nil }}
