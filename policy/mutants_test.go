@@ -1,0 +1,50 @@
+package policy
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestCauseTellsOfAnEndThatNobodyWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := Timeout(time.Second).Do(t.Context(), func(ctx context.Context) error {
+			time.Sleep(2 * time.Second)
+			return context.Cause(ctx) // the first that anybody asks of it
+		})
+		assert.ErrorIs(t, err, ErrTimeout)
+		var inner *TimeoutError
+		if assert.ErrorAs(t, err.(*TimeoutError).Err, &inner, "the cause") {
+			assert.Equal(t, time.Second, inner.Limit)
+		}
+	})
+}
+
+func TestATimeoutTooLongToEndSetsNoTimer(t *testing.T) {
+	err := Timeout(1<<63-1).Do(t.Context(), func(ctx context.Context) error {
+		assert.NoError(t, ctx.Err())
+		assert.Nil(t, ctx.(*limited).armed.Load(), "there is no end to wait for")
+		return nil
+	})
+	assert.NoError(t, err)
+}
+
+func TestAValueThatTheCallerHasIsNotClosedWhenALateRunReturnsItToo(t *testing.T) {
+	overtaken := PolicyFunc(func(ctx context.Context, fn Func) error {
+		winner, keep := Fork(ctx)
+		loser, drop := Fork(ctx)
+		err := fn(winner)
+		keep(true)
+		drop(false)
+		_ = fn(loser) // it ends after its fate was decided
+		return err
+	})
+	shared := &thing{}
+	v, err := Get(t.Context(), overtaken, func(context.Context) (*thing, error) { return shared, nil })
+	assert.NoError(t, err)
+	assert.Same(t, shared, v)
+	assert.Zero(t, shared.closed.Load())
+}
