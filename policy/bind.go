@@ -34,7 +34,7 @@ func bind(name string, policies []Policy, o observe.Observer) []Policy {
 		if n := seen[reflect.TypeOf(p)]; n > 1 {
 			as += "#" + strconv.Itoa(n)
 		}
-		if bound[i] = b.Bind(as, o); bound[i] == nil {
+		if bound[i] = b.Bind(as, o); isNil(bound[i]) {
 			panic("policy: pipeline " + name + ": Bind of " + describe(p) + " returned nil")
 		}
 	}

@@ -51,7 +51,7 @@ func (f PolicyFunc) Do(ctx context.Context, fn Func) error { return f(ctx, fn) }
 
 // Wrap returns a function that runs fn under p.
 func Wrap(p Policy, fn Func) Func {
-	if p == nil {
+	if isNil(p) {
 		panic("policy: Wrap with a nil policy")
 	}
 	if fn == nil {

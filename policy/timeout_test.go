@@ -213,6 +213,13 @@ func TestAHugeLimitDoesNotOverflow(t *testing.T) {
 	require.NoError(t, Timeout(1<<63-1).Do(t.Context(), func(ctx context.Context) error { return ctx.Err() }))
 }
 
+// unbound is a Binder that returns a nil pointer.
+type unbound struct{}
+
+func (unbound) Do(ctx context.Context, fn Func) error        { return fn(ctx) }
+func (unbound) Name() string                                 { return "" }
+func (unbound) Bind(string, observe.Observer) (bound Policy) { return (*Pipeline)(nil) }
+
 func TestNilsArePanicsWithAClearText(t *testing.T) {
 	ok := func(context.Context) error { return nil }
 	p := NewPipeline("charge", Timeout(time.Second))
@@ -228,6 +235,8 @@ func TestNilsArePanicsWithAClearText(t *testing.T) {
 		"fallbackValue": {func() { FallbackValue[int](nil) }, "policy: FallbackValue: nil fn"},
 		"wrap":          {func() { Wrap(p, nil) }, "policy: Wrap with a nil fn"},
 		"wrap policy":   {func() { Wrap(nil, ok) }, "policy: Wrap with a nil policy"},
+		"wrap pointer":  {func() { Wrap((*Pipeline)(nil), ok) }, "policy: Wrap with a nil policy"},
+		"bind":          {func() { NewPipeline("charge", unbound{}) }, "policy: pipeline charge: Bind of policy.unbound returned nil"},
 		"get":           {func() { _, _ = Get[int](t.Context(), p, nil) }, "policy: Get with a nil fn"},
 		"get policy":    {func() { _, _ = Get(t.Context(), nil, func(context.Context) (int, error) { return 0, nil }) }, "policy: Get with a nil policy"},
 	} {
