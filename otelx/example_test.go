@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -42,6 +44,32 @@ func Example_exporting() {
 	// switchgear.timeout.calls [switchgear.policy.name=charge switchgear.timeout.result=completed] 2
 	// switchgear.timeout.calls [switchgear.policy.name=charge switchgear.timeout.result=late] 0
 	// switchgear.timeout.calls [switchgear.policy.name=charge switchgear.timeout.result=timed_out] 0
+}
+
+// Telemetry as usual, and state changes in the log as well.
+func ExampleDefault() {
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	mail := policy.NewPipeline("mail", policy.Fallback(usual)).Observed(observe.Tee(otelx.Default(), observe.Slog(log)))
+	_ = mail.Do(context.Background(), func(context.Context) error { return errors.New("connection refused") })
+	// Output: level=INFO msg="fallback mail used" policy=fallback name=mail pipeline=mail error="connection refused"
+}
+
+// An observer of its own for each provider: here for one that is not the global one.
+func ExampleNew() {
+	reader := sdkmetric.NewManualReader()
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	observer := otelx.New(otelx.WithMeterProvider(provider), otelx.WithEvents(0)) // metrics only
+	_ = policy.NewPipeline("refund").Observed(observer).Do(context.Background(), func(context.Context) error { return nil })
+
+	print(reader)
+	// Output:
+	// switchgear.pipeline.active [switchgear.pipeline.name=refund] 0
+	// switchgear.pipeline.duration [switchgear.call.outcome=success switchgear.pipeline.name=refund] 1 call
 }
 
 func ExampleWithMeterProvider() {
@@ -87,6 +115,16 @@ func ExampleWithLoggerProvider() {
 		fmt.Println(r.Severity(), r.EventName())
 	}
 	// Output: INFO switchgear.fallback.used
+}
+
+func ExampleWithTracerProvider() {
+	spans := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+	observer := otelx.New(otelx.WithTracerProvider(provider), otelx.WithSpans())
+	_ = policy.NewPipeline("refund").Observed(observer).Do(context.Background(), func(context.Context) error { return nil })
+
+	fmt.Println(spans.Ended()[0].Name())
+	// Output: pipeline refund
 }
 
 func ExampleWithSpans() {

@@ -1,20 +1,20 @@
-// Package otelx reports policies through OpenTelemetry. It is what policies report to unless they are told otherwise.
+// Package otelx reports what policies do to OpenTelemetry. Policies use it unless they are given another observer.
 //
-// Three things leave it. What policies count on every call is read when metrics are collected, through observable
-// instruments; a call pays for none of it. Durations go to histograms, for as long as something reads them. What happens
-// rarely, a transition, a refusal, a retry, becomes an event on the span of the call that set it off, a log record, or
-// both (see [WithEvents]). Package observe describes what policies tell; docs/telemetry.md lists every name.
+// Counts are read from the policies when metrics are collected, through observable instruments, and cost a call nothing.
+// Durations are recorded in histograms, if there is a reader for them. What happens rarely, such as a change of state, a
+// refusal or a retry, becomes an event on the span of the call that caused it, a log record, or both (see [WithEvents]).
+// docs/telemetry.md lists all metrics, events and attributes.
 //
-// Nothing needs to be set up: [Default] follows the global providers, also ones that are set later. [New] is for providers
-// of your own and for the options.
+// Nothing needs to be set up: [Default] uses the global providers, even if they are set later. [New] is for providers of
+// your own and for options.
 //
 // The SDK keeps 2,000 series of a metric unless told otherwise, and switchgear.circuit_breaker.calls has 9 for each
 // breaker. With more than 200 breakers in a process, give the MeterProvider a higher limit:
 //
 //	sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithCardinalityLimit(20_000))
 //
-// Near the limit one error is reported to the handler of [otel.SetErrorHandler]. Beyond it the policies made last show only
-// in the series otel.metric.overflow.
+// Near the limit one error is reported to the handler of [otel.SetErrorHandler]. Beyond it, the policies that were created
+// last are only part of the series with otel.metric.overflow=true.
 package otelx
 
 import (
@@ -31,16 +31,17 @@ import (
 // ScopeName is the instrumentation scope of everything this package emits.
 const ScopeName = "github.com/switchgear-go/switchgear/otelx"
 
-// Default returns the observer of the global providers, with the default options. It is always the same one. Policies made
-// before [otel.SetMeterProvider] is called report from then on, with all they have counted before.
+// Default returns the observer that reports to the global providers with the default options: always the same one. Policies
+// that were created before [otel.SetMeterProvider] report from then on, including what they have counted before.
 func Default() observe.Observer { return global() }
 
 var global = sync.OnceValue(func() observe.Observer { return New() })
 
 // New returns an observer that reports to the providers of opts, or to the global ones.
 //
-// Make one for each MeterProvider and keep it: two on one provider add up where policies share a name, and an observer lives
-// as long as its provider. What a provider cannot make is left out and reported once to the handler of [otel.SetErrorHandler].
+// Create one observer per MeterProvider and keep it: it lives as long as its provider, and with two on the same provider the
+// numbers of policies with the same name add up. If a provider cannot create an instrument, that metric is left out and the
+// error reported once to the handler of [otel.SetErrorHandler].
 func New(opts ...Option) observe.Observer {
 	cfg := config{events: SpanEvents}
 	for _, opt := range opts {

@@ -1,4 +1,5 @@
-// Package call is what the packages of policies tell each other through a call's context.
+// Package call holds what the packages of policies pass to each other: values in the context of a call, and the interfaces
+// between policies and the pipeline.
 package call
 
 import (
@@ -21,7 +22,7 @@ type Node struct {
 // Outer returns the node around n, or nil.
 func (n *Node) Outer() *Node { return NodeOf(n.Context) }
 
-// Told counts one event that was added to the caller's span, and returns how many there are now.
+// Told counts an event on the span of the call. It returns the number of events so far.
 func (n *Node) Told() int { return int(n.told.Add(1)) }
 
 // NodeKey is the context key of the innermost [Node].
@@ -41,26 +42,26 @@ func Pipeline(ctx context.Context) string {
 	return ""
 }
 
-// A Timed policy can be told the present instant, at which ctx was not done, so that the layers of a pipeline share one
-// reading of the clock. Should it wait before it starts fn, it starts it under [Restart].
+// A Timed policy can be given the current instant, at which ctx is not done, so that the policies of a pipeline share one
+// reading of the clock. If it waits before it runs fn, it runs fn under [Restart].
 type Timed interface {
 	DoAt(ctx context.Context, now Instant, fn func(ctx context.Context) error) error
 }
 
-// Budgeted is a policy, as Bind returned it, that deposits calls in a budget and spends from it.
+// Budgeted is a policy, as returned by Bind, that counts its calls in a budget.
 type Budgeted interface {
-	SharedBudget() any // identifies the budget; nil for none
-	LeaveDeposits()    // a policy further out in the pipeline deposits each call in it already
+	SharedBudget() any // identifies the budget; nil if there is none
+	LeaveDeposits()    // stops counting calls: a policy outside this one in the pipeline counts them
 }
 
-// Instant is a reading of [instant.Now]. It has a type of its own so that DoAt is of use only inside this module.
+// Instant is a reading of [instant.Now]. It is a type of this internal package so that only this module can call DoAt.
 type Instant time.Duration
 
 // StartKey is the context key of the instant at which the innermost pipeline call or repeated attempt started. The value
 // is an *Instant.
 type StartKey struct{}
 
-// Restart returns ctx with the present as its [Start], for a policy that has waited.
+// Restart returns ctx with the current instant as its [Start], for a policy that has waited.
 func Restart(ctx context.Context) context.Context {
 	return &restarted{ctx, Instant(instant.Now())}
 }
@@ -78,7 +79,7 @@ func (r *restarted) Value(key any) any {
 }
 
 // Start returns the instant at which the innermost pipeline call or repeated attempt in ctx started; now, if there is none.
-// It is the present only for a policy with nothing but [Timed] ones between the two.
+// A policy may take it for the current instant only if all policies between the two are [Timed].
 func Start(ctx context.Context) Instant {
 	if at, ok := ctx.Value(StartKey{}).(*Instant); ok {
 		return *at

@@ -6,21 +6,22 @@ import (
 	"reflect"
 )
 
-// Thin is a context that lives as long as its parent, but no longer than until an instant. Most contexts between a caller
-// and the function that runs under its policies are such. Whoever needs to be told of their end can set one timer for all of
-// them and leave them unarmed.
+// Thin is a context that ends with its parent, and at the latest at an instant of its own. Most contexts between a caller and
+// the function that runs under its policies are Thin. To be notified of the end of a chain of them, one timer and the
+// outermost parent are enough; the contexts in between need no timers.
 //
-// It is a pointer. A context whose run may overlap with another one of the same call must not be Thin: see [Life].
+// A Thin context must be a pointer. A context of a run that may overlap with another run of the same call must not be Thin:
+// see [Life].
 type Thin interface {
 	context.Context
 	Life() (parent context.Context, end Instant)
 }
 
-// Never is the end of a [Thin] context that ends with its parent only.
+// Never is the end of a [Thin] context that only ends with its parent.
 const Never Instant = math.MaxInt64
 
-// Life returns the instant at which ctx ends at the latest, beside the end of its ancestor outer. It reports false if it
-// cannot tell, since there are other contexts than [Thin] ones between the two; then runs may overlap, too.
+// Life returns the instant at which ctx ends at the latest, if its ancestor outer does not end before. It reports false if
+// not all contexts between the two are [Thin]: then the instant is not known, and runs may overlap.
 func Life(ctx, outer context.Context) (end Instant, ok bool) {
 	end = Never
 	for {
@@ -36,7 +37,7 @@ func Life(ctx, outer context.Context) (end Instant, ok bool) {
 	}
 }
 
-// same reports whether a and b are one context; not where they hold what cannot be compared.
+// same reports whether a and b are the same context. It returns false if they cannot be compared.
 func same(a, b context.Context) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }

@@ -1,10 +1,11 @@
-// Package cancelkey knows the key under which package context looks for the context that Cause and children ask. It is
-// private there, but a context type that ends in its own way has to answer it; asking for a cause shows it.
+// Package cancelkey finds the private key with which package context asks a context, by Value, for the cancellable context
+// it stands for. A context type with a cancellation of its own has to answer that key, so that context.Cause and derived
+// contexts find its cancellation. The key is found by calling context.Cause with a context that records what it is asked.
 package cancelkey
 
 import "context"
 
-// Key is that key.
+// Key is the key.
 var Key = func() any {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

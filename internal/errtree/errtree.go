@@ -4,12 +4,13 @@ package errtree
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
-// Kind says what a tree of errors amounts to.
+// Kind is what a tree of errors counts as.
 type Kind uint8
 
-// What a tree amounts to. Of a tree's parts the greatest wins.
+// The kinds. A tree has the highest kind of its leaves.
 const (
 	None    Kind = iota // nil
 	Healthy             // a healthy answer, and nothing that failed
@@ -17,10 +18,11 @@ const (
 	Failed              // at least one real failure
 )
 
-// ErrRejected is matched by every refusal of a policy.
+// ErrRejected is policy.ErrRejected, which every refusal by a policy matches.
 var ErrRejected error = Reason("call rejected")
 
-// A Reason says why a policy gave up. It stands in a tree beside the error that it is about and weighs nothing in it.
+// A Reason says why a policy gave up or refused. In a tree it stands beside the error that it is about, and does not change
+// what the tree counts as.
 type Reason string
 
 func (r Reason) Error() string { return string(r) }
@@ -31,8 +33,8 @@ type Mark struct{ Err error }
 func (m *Mark) Error() string { return m.Err.Error() }
 func (m *Mark) Unwrap() error { return m.Err }
 
-// Sort returns what err amounts to: failed where any leaf of it is a real failure, else refusal, else healthy. A tree of
-// reasons alone is a failure.
+// Sort returns the kind of err: Failed if any leaf of its tree is a real failure, else Refusal if one is a refusal, else
+// Healthy. A tree of nothing but Reasons is Failed.
 func Sort(err error) Kind {
 	if err == nil {
 		return None
@@ -43,7 +45,7 @@ func Sort(err error) Kind {
 	return Failed
 }
 
-// sort returns None for what weighs nothing.
+// sort is Sort, but returns None for a tree of nothing but Reasons.
 func sort(err error) Kind {
 	switch err := err.(type) {
 	case nil:
@@ -61,7 +63,7 @@ func sort(err error) Kind {
 			return Refusal
 		}
 		if is.Is(context.DeadlineExceeded) {
-			return Failed // a policy's timeout is one whatever fn said when it was cut
+			return Failed // a timeout is a failure, whatever fn returned when its context ended
 		}
 	}
 	switch err := err.(type) {
@@ -100,24 +102,23 @@ func Find[T error](err error, match func(T) bool) (found T, ok bool) {
 	return found, false
 }
 
-// Types are the values of error.type: a closed set, so that no error can add a series.
+// Types are the values of the attribute error.type. It is a closed set, so that no error can add a series.
 var Types = [...]string{"exhausted", "timeout", "rejected", "panic", "canceled", "429", "500", "502", "503", "504", "_OTHER"}
 
 // Type returns the value of error.type for err: that of the outermost error with an ErrorType method, else timeout or
 // canceled for the errors of contexts, else _OTHER.
 func Type(err error) string {
-	name := ""
-	if typed := interface{ ErrorType() string }(nil); errors.As(err, &typed) {
-		name = typed.ErrorType()
-	} else if errors.Is(err, context.DeadlineExceeded) {
-		name = "timeout"
-	} else if errors.Is(err, context.Canceled) {
-		name = "canceled"
-	}
-	for _, t := range Types {
-		if t == name {
+	var typed interface{ ErrorType() string }
+	switch {
+	case errors.As(err, &typed):
+		// Only a value of Types: an error may have a method that returns anything.
+		if t := typed.ErrorType(); slices.Contains(Types[:], t) {
 			return t
 		}
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
 	}
 	return "_OTHER"
 }

@@ -1,5 +1,5 @@
-// Package instant is the clock of the policies: offsets from the start of the process on the monotonic clock, which cost
-// less to read, keep and compare than a [time.Time].
+// Package instant is the clock of the policies. An instant is the time since the start of the process, by the monotonic clock:
+// it is cheaper to read, keep and compare than a [time.Time].
 package instant
 
 import (
@@ -9,12 +9,11 @@ import (
 
 var base = time.Now()
 
-// Now returns the present instant. Only differences mean something; inside a testing/synctest bubble it follows the
-// bubble's clock and may be negative.
+// Now returns the current instant. Inside a testing/synctest bubble it follows the bubble's clock, so it may be negative.
 func Now() time.Duration { return time.Since(base) }
 
-// Time returns the wall time of an instant, by the wall clock of now: a wall clock that was set after the process started
-// does not make it wrong. The result keeps a monotonic reading.
+// Time returns the wall time of an instant. It counts from the current wall time, so it is right even if the wall clock was
+// set since the process started. The result has a monotonic reading.
 func Time(at time.Duration) time.Time {
 	now := time.Now()
 	return now.Add(at - now.Sub(base))

@@ -23,12 +23,12 @@ func (m mark) counts() Counts { return one(m&markFailed != 0, m&markSlow != 0) }
 // NewLast returns an empty window of the last n calls, n above 0. It takes memory as calls come.
 func NewLast(n int) *Last { return &Last{n: n} }
 
-// Clear forgets all calls. The time is of no interest, here and below: it makes Last and [Sliding] alike.
+// Clear forgets all calls. It ignores the time, as do the other methods, which have it in common with [Sliding].
 func (w *Last) Clear(time.Duration) {
 	*w = Last{n: w.n, calls: w.calls[:0]}
 }
 
-// Add counts a call, and no longer the one n before it.
+// Add counts a call. If the window is full, it drops the oldest one.
 func (w *Last) Add(_ time.Duration, failed, slow bool) {
 	var m mark
 	if failed {

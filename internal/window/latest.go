@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Latest holds the instants of the last n of something, exactly.
+// Latest holds the exact instants of the last n events, such as failures.
 type Latest struct {
 	n    int
 	at   []time.Duration // a ring once it holds n
@@ -34,7 +34,7 @@ func (l *Latest) Add(at time.Duration) {
 	}
 }
 
-// Within reports whether the last n instants lie within less than span of each other.
+// Within reports whether there are n instants, and the oldest and the newest of them are less than span apart.
 func (l *Latest) Within(span time.Duration) bool {
 	return len(l.at) == l.n && l.last-l.at[l.next] < span
 }

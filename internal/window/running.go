@@ -2,23 +2,24 @@ package window
 
 import "time"
 
-// Running holds the calls that now run, in the order of their starts, so that the longest running are at hand.
+// Running is a list of the calls that run now, in the order in which they started. It counts those that have run for some
+// time without walking the list.
 type Running struct {
 	first, last *Run
-	within      *Run // the first one that Since has not counted yet
-	over        int  // those before it
+	within      *Run // the first call that Since has not counted yet
+	over        int  // how many calls are before it
 	size        int
-	spare       *Run // ended ones for use again, so that a call costs no allocation
+	spare       *Run // ended calls for reuse, so that Start need not allocate
 }
 
-// Run is one running call. It is of no use after its End.
+// Run is one running call. It must not be used after its End.
 type Run struct {
 	start      time.Duration
 	prev, next *Run // next also links the spare ones
-	over       bool
+	over       bool // Since has counted it
 }
 
-// Start adds a call that starts now.
+// Start adds a call that starts now. A now before the start of an earlier call is taken for that.
 func (r *Running) Start(now time.Duration) *Run {
 	run := r.spare
 	if run == nil {
@@ -64,8 +65,8 @@ func (r *Running) End(run *Run) {
 	r.spare = run
 }
 
-// Since returns how many of the running calls started at that instant or before. Instants asked for must not fall; one that
-// does is answered as the highest before it.
+// Since returns how many of the running calls started at that instant or before. From one call of Since to the next the
+// instant should not go back; if it does, the highest one so far is used.
 func (r *Running) Since(start time.Duration) int {
 	for r.within != nil && r.within.start <= start {
 		r.within.over = true
@@ -78,7 +79,7 @@ func (r *Running) Since(start time.Duration) int {
 // Len returns how many calls run.
 func (r *Running) Len() int { return r.size }
 
-// First returns when the call that has run longest started. ok is false where none runs.
+// First returns when the call that has run longest started. ok is false if none runs.
 func (r *Running) First() (start time.Duration, ok bool) {
 	if r.first == nil {
 		return 0, false

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// buckets is how many parts a [Sliding] window has. More would follow the clock more closely and cost more to read.
+// buckets is how many parts a [Sliding] window has. More would be more precise and cost more to read.
 const buckets = 10
 
-// Sliding counts the calls of the last stretch of time, in 10 buckets: a call counts for more than 9/10 of the length and
-// at most all of it.
+// Sliding counts the calls of a time window, in 10 buckets: a call counts for more than 9/10 of the length of the window, and
+// for at most all of it.
 type Sliding struct {
 	length  time.Duration
-	origin  time.Duration // where bucket 0 began
-	current int64         // the bucket that calls now fall into
+	origin  time.Duration // when bucket 0 began
+	current int64         // the number of the current bucket
 	end     time.Duration // the first instant after it
 	sum     Counts        // of all buckets
 	bucket  [buckets]Counts
@@ -35,7 +35,7 @@ func (w *Sliding) Clear(now time.Duration) {
 
 // Add counts a call that ended now.
 func (w *Sliding) Add(now time.Duration, failed, slow bool) {
-	if now >= w.end { // else the division can wait
+	if now >= w.end { // saves a division
 		w.turn(now)
 	}
 	c := one(failed, slow)
@@ -55,7 +55,7 @@ func (w *Sliding) At(now time.Duration) Counts {
 	return sum
 }
 
-// turn moves on to the bucket that now falls into and empties those it passes: they held the oldest calls.
+// turn makes the bucket of now the current one. It empties it and those in between, which held the oldest calls.
 func (w *Sliding) turn(now time.Duration) {
 	for i := range w.passed(now) {
 		b := &w.bucket[(w.current+1+i)%buckets]
@@ -66,13 +66,13 @@ func (w *Sliding) turn(now time.Duration) {
 	w.end = w.endOf(w.current)
 }
 
-// passed returns how many buckets are used anew when now is reached.
+// passed returns how many buckets have to be emptied to get to the bucket of now.
 func (w *Sliding) passed(now time.Duration) int64 {
 	return min(w.bucketOf(now)-w.current, buckets)
 }
 
-// bucketOf returns ⌊10·age/length⌋: exact, whatever the length, so that no call counts for a nanosecond too long. The
-// product needs more than 64 bits.
+// bucketOf returns ⌊10·age/length⌋ exactly, so that no call counts for a nanosecond too long. The product can need more than
+// 64 bits.
 func (w *Sliding) bucketOf(now time.Duration) int64 {
 	age, length := uint64(now-w.origin), uint64(w.length)
 	hi, lo := bits.Mul64(age%length, buckets)
@@ -89,7 +89,7 @@ func (w *Sliding) endOf(i int64) time.Duration {
 		return math.MaxInt64
 	}
 	age, _ := bits.Div64(hi, lo, buckets)
-	if end := w.origin + time.Duration(age); end >= w.origin { // else it has overflowed
+	if end := w.origin + time.Duration(age); end >= w.origin { // not overflowed
 		return end
 	}
 	return math.MaxInt64

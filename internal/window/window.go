@@ -1,7 +1,7 @@
-// Package window holds what a circuit breaker remembers of calls: counts of the recent ones, the instants of the latest
-// failures, and the calls that now run. All are plain data: the caller locks, reads the clock and decides.
+// Package window has the data structures in which a circuit breaker remembers calls: counts of the recent ones, the instants
+// of the latest failures, and the calls that run now. They are plain data: the caller locks, reads the clock and decides.
 //
-// Instants are offsets on any clock, negative ones included. One that lies before an earlier one is taken for that.
+// Instants are offsets on any clock and may be negative. An instant before an earlier one is taken for the earlier one.
 package window
 
 // Counts says how many calls there were, and how many of them failed and were slow.
