@@ -16,7 +16,7 @@ import (
 	"github.com/switchgear-go/switchgear/policy"
 )
 
-// caller is a context that knows who waits for its end, and may tell the last of them first.
+// caller is a context that knows who asked to be told of its end, and tells those before anybody sees it by Done.
 type caller struct {
 	context.Context
 	done chan struct{}
@@ -57,18 +57,18 @@ func (c *caller) waiters() int {
 	return len(c.waiting)
 }
 
-// cancel ends the context and tells of it, the last one first.
+// cancel ends the context.
 func (c *caller) cancel() {
 	c.mu.Lock()
 	c.err = context.Canceled
 	waiting := slices.Clone(c.waiting)
 	c.waiting = nil
-	close(c.done)
 	c.mu.Unlock()
-	for _, f := range slices.Backward(waiting) {
+	for _, f := range waiting {
 		go (*f)()
-		time.Sleep(5 * time.Millisecond) // whoever is told is quicker than the next one
 	}
+	time.Sleep(5 * time.Millisecond) // in which they may go too far
+	close(c.done)
 }
 
 func TestNothingWaitsForTheCallersEndWhenAllIsDone(t *testing.T) {
@@ -108,7 +108,7 @@ func TestASendEndsWhenThePoliciesKnowOfTheEnd(t *testing.T) {
 		ctx := newCaller(t)
 		var ended error
 		p := policy.NewPipeline("p", policy.Timeout(time.Hour), policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
-			_ = ctx.Done() // so that it waits for the caller's end, too
+			_ = ctx.Done() // so that it waits for the caller's end
 			err := fn(ctx)
 			ended = ctx.Err()
 			return err

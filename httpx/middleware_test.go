@@ -187,6 +187,7 @@ func TestAHandlerRunsOnce(t *testing.T) {
 		})
 	}
 	assert.Equal(t, map[string]int64{"not_retryable": 2}, seen.counts("switchgear.retry.calls"), "no wait for what cannot come")
+	assert.Equal(t, map[string]int64{"original failure": 2}, seen.counts("switchgear.retry.attempts"))
 }
 
 func TestAPolicyThatLeavesTheHandlerBehindIsWaitedFor(t *testing.T) {
@@ -448,6 +449,24 @@ func TestWhatAServersWriterCanDoTheHandlersCan(t *testing.T) {
 	})).ServeHTTP(onlyWriter{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/", nil))
 }
 
+func TestAWriterThatFlushesWithAnErrorFlushes(t *testing.T) {
+	inner := &flushWriter{onlyWriter: onlyWriter{httptest.NewRecorder()}}
+	httpx.Middleware(attempts(2))(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.(http.Flusher).Flush()
+	})).ServeHTTP(inner, httptest.NewRequest(http.MethodGet, "/", nil))
+	assert.Equal(t, 1, inner.flushed)
+}
+
+type flushWriter struct {
+	onlyWriter
+	flushed int
+}
+
+func (f *flushWriter) FlushError() error {
+	f.flushed++
+	return nil
+}
+
 // onlyWriter can do nothing but what a ResponseWriter must.
 type onlyWriter struct{ w http.ResponseWriter }
 
@@ -459,7 +478,7 @@ func TestAHijackedConnectionIsTheHandlers(t *testing.T) {
 	p := policy.NewPipeline("p", policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
 		return errors.Join(fn(ctx), errors.New("after"))
 	}))
-	srv := serve(t, "HTTP/1.1", httpx.Middleware(p)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	guarded := httpx.Middleware(p)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, rw, err := w.(http.Hijacker).Hijack()
 		if !assert.NoError(t, err) {
 			return
@@ -467,9 +486,16 @@ func TestAHijackedConnectionIsTheHandlers(t *testing.T) {
 		defer conn.Close()
 		_, _ = rw.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
 		_ = rw.Flush()
-	})).ServeHTTP)
+	}))
+	written := make(chan int, 1)
+	srv := serve(t, "HTTP/1.1", func(w http.ResponseWriter, r *http.Request) {
+		outer := &statusWriter{ResponseWriter: w}
+		guarded.ServeHTTP(outer, r)
+		written <- outer.status
+	})
 	_, body := ask(t, srv, "/")
 	assert.Equal(t, "hello", body)
+	assert.Zero(t, <-written, "nothing more is written")
 }
 
 func TestHintsPassBeforeTheAnswer(t *testing.T) {
