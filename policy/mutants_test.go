@@ -23,6 +23,21 @@ func TestCauseTellsOfAnEndThatNobodyWaitedFor(t *testing.T) {
 	})
 }
 
+// hasty is a context that knows of its end without asking the one it is derived from.
+type hasty struct{ context.Context }
+
+func (hasty) Err() error { return context.DeadlineExceeded }
+
+func TestCauseIsFoundThroughAContextThatKnowsOfItsEndByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_ = Timeout(time.Second).Do(t.Context(), func(ctx context.Context) error {
+			time.Sleep(2 * time.Second)
+			assert.ErrorIs(t, context.Cause(hasty{ctx}), ErrTimeout, "as with context.WithTimeoutCause")
+			return nil
+		})
+	})
+}
+
 func TestATimeoutTooLongToEndSetsNoTimer(t *testing.T) {
 	err := Timeout(1<<63-1).Do(t.Context(), func(ctx context.Context) error {
 		assert.NoError(t, ctx.Err())
