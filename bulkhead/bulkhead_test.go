@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/switchgear-go/switchgear/internal/recorder"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
@@ -183,7 +184,7 @@ func TestResizeWithNobodyWaiting(t *testing.T) {
 }
 
 func TestShadowRefusesAndDelaysNobody(t *testing.T) {
-	o := &recorder{}
+	o := &recorder.Recorder{}
 	b := New("payments", Config{Max: 2, Queue: 1, MaxWait: time.Hour, Shadow: true, Observer: o})
 	releases := hold(t, b, 5)
 	assert.Equal(t, Stats{Max: 2, Running: 5, Queue: 1, Acquired: 5, WouldReject: 2}, b.Stats())
@@ -192,8 +193,8 @@ func TestShadowRefusesAndDelaysNobody(t *testing.T) {
 	}
 	hold(t, b, 3)
 	assert.EqualValues(t, 2, b.Stats().WouldReject)
-	assert.Empty(t, o.events, "nothing was rejected")
-	assert.EqualValues(t, 2, o.rows(t)["switchgear.bulkhead.would_reject"])
+	assert.Empty(t, o.Events, "nothing was rejected")
+	assert.EqualValues(t, 2, o.Rows(t)["switchgear.bulkhead.would_reject"])
 	assert.Panics(t, func() { _ = b.Do(t.Context(), func(context.Context) error { panic(1) }) })
 	assert.Equal(t, 3, b.Stats().Running)
 }
@@ -257,7 +258,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestAnObserverThatPanicsLosesNoPermit(t *testing.T) {
-	o := &recorder{onEvent: func() { panic("observer") }}
+	o := &recorder.Recorder{OnEvent: func() { panic("observer") }}
 	b := New("payments", Config{Max: 1, Observer: o})
 	release := hold(t, b, 1)[0]
 	assert.PanicsWithValue(t, "observer", func() { _ = b.Do(t.Context(), func(context.Context) error { return nil }) })
@@ -267,10 +268,10 @@ func TestAnObserverThatPanicsLosesNoPermit(t *testing.T) {
 
 func TestAnObserverMayCallBack(t *testing.T) {
 	var b *Bulkhead
-	o := &recorder{}
-	o.onEvent = func() {
+	o := &recorder.Recorder{}
+	o.OnEvent = func() {
 		assert.Equal(t, 1, b.Stats().Running)
-		o.rows(t)
+		o.Rows(t)
 		b.Resize(2)
 		assert.NoError(t, b.Do(context.Background(), func(context.Context) error { return nil }))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/switchgear-go/switchgear/internal/recorder"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
@@ -342,7 +343,7 @@ func TestAWaitIsNotTakenFromTheTimeoutFurtherIn(t *testing.T) {
 
 func TestAnObserverThatPanicsOnAWaitLosesNoPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &recorder{onMeasure: func() { panic("observer") }}
+		o := &recorder.Recorder{OnMeasure: func() { panic("observer") }}
 		b := New("payments", Config{Max: 1, Queue: 1, MaxWait: time.Minute, Observer: o})
 		do := func() (p any) {
 			defer func() { p = recover() }()

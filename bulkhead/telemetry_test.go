@@ -10,22 +10,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/switchgear-go/switchgear/internal/recorder"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
 func TestItReportsWhatHappened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &recorder{}
+		o := &recorder.Recorder{}
 		b := New("payments", Config{Max: 1, Queue: 2, MaxWait: 10 * time.Second, Observer: o})
-		assert.Equal(t, "bulkhead", o.source.Policy)
-		assert.Equal(t, "payments", o.source.Name)
+		assert.Equal(t, "bulkhead", o.Source.Policy)
+		assert.Equal(t, "payments", o.Source.Name)
 		assert.Equal(t, map[string]int64{
 			"switchgear.bulkhead.calls acquired": 0, "switchgear.bulkhead.calls rejected": 0,
 			"switchgear.bulkhead.calls timeout": 0, "switchgear.bulkhead.calls canceled": 0,
 			"switchgear.bulkhead.usage": 0, "switchgear.bulkhead.limit": 1,
 			"switchgear.bulkhead.queue.usage": 0, "switchgear.bulkhead.queue.limit": 2,
-		}, o.rows(t), "all at zero from the start")
+		}, o.Rows(t), "all at zero from the start")
 
 		type key struct{}
 		ctx := context.WithValue(t.Context(), key{}, "caller")
@@ -38,7 +39,7 @@ func TestItReportsWhatHappened(t *testing.T) {
 		second := make(chan error, 1)
 		go func() { second <- p.Do(ctx, fn) }()
 		synctest.Wait()
-		assert.EqualValues(t, 2, o.rows(t)["switchgear.bulkhead.queue.usage"])
+		assert.EqualValues(t, 2, o.Rows(t)["switchgear.bulkhead.queue.usage"])
 		refusedAt := time.Now()
 		atOnce := p.Do(ctx, fn)
 		require.ErrorIs(t, atOnce, ErrFull)
@@ -53,27 +54,27 @@ func TestItReportsWhatHappened(t *testing.T) {
 		assert.Equal(t, []observe.Event{
 			{Kind: observe.Rejected, Policy: "bulkhead", Name: "payments", Pipeline: "charge", Reason: "rejected", Err: atOnce, Time: refusedAt},
 			{Kind: observe.Rejected, Policy: "bulkhead", Name: "payments", Pipeline: "charge", Reason: "timeout", Err: expired, Time: refusedAt.Add(10 * time.Second)},
-		}, o.events)
-		for _, ctx := range o.contexts {
+		}, o.Events)
+		for _, ctx := range o.Contexts {
 			assert.Equal(t, "caller", ctx.Value(key{}))
 		}
 		assert.Equal(t, map[string][]time.Duration{
 			"switchgear.bulkhead.wait.duration canceled": {4 * time.Second},
 			"switchgear.bulkhead.wait.duration timeout":  {10 * time.Second},
 			"switchgear.bulkhead.wait.duration acquired": {5 * time.Second},
-		}, o.waits)
+		}, o.Waits)
 		assert.Equal(t, map[string]int64{
 			"switchgear.bulkhead.calls acquired": 2, "switchgear.bulkhead.calls rejected": 1,
 			"switchgear.bulkhead.calls timeout": 1, "switchgear.bulkhead.calls canceled": 1,
 			"switchgear.bulkhead.usage": 0, "switchgear.bulkhead.limit": 1,
 			"switchgear.bulkhead.queue.usage": 0, "switchgear.bulkhead.queue.limit": 2,
-		}, o.rows(t))
+		}, o.Rows(t))
 		assert.Equal(t, Stats{Max: 1, Queue: 2, Acquired: 2, Rejected: 1, TimedOut: 1, Canceled: 1}, b.Stats())
 	})
 }
 
 func TestRowsOfWhatIsNotConfiguredAreAbsent(t *testing.T) {
-	o := &recorder{}
+	o := &recorder.Recorder{}
 	b := New("payments", Config{Max: 3, Observer: o})
 	hold(t, b, 2)
 	b.Resize(5)
@@ -81,19 +82,19 @@ func TestRowsOfWhatIsNotConfiguredAreAbsent(t *testing.T) {
 		"switchgear.bulkhead.calls acquired": 2, "switchgear.bulkhead.calls rejected": 0,
 		"switchgear.bulkhead.calls timeout": 0, "switchgear.bulkhead.calls canceled": 0,
 		"switchgear.bulkhead.usage": 2, "switchgear.bulkhead.limit": 5,
-	}, o.rows(t))
+	}, o.Rows(t))
 	runtime.KeepAlive(b)
 	b = New("payments", Config{Max: 3, Shadow: true, Observer: o})
-	assert.Contains(t, o.rows(t), "switchgear.bulkhead.would_reject")
+	assert.Contains(t, o.Rows(t), "switchgear.bulkhead.would_reject")
 	runtime.KeepAlive(b)
 }
 
 func TestADroppedBulkheadIsFreed(t *testing.T) {
-	o := &recorder{}
+	o := &recorder.Recorder{}
 	func() { hold(t, New("payments", Config{Max: 1, Observer: o}), 1)[0]() }()
 	for range 20 {
 		runtime.GC()
 	}
-	assert.False(t, o.source.Live(make([]int64, 4)))
-	assert.EqualValues(t, 1, o.source.Counts[0].Load(), "its counts stay")
+	assert.False(t, o.Source.Live(make([]int64, 4)))
+	assert.EqualValues(t, 1, o.Source.Counts[0].Load(), "its counts stay")
 }

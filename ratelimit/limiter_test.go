@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/switchgear-go/switchgear/internal/recorder"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
@@ -283,9 +284,9 @@ func TestBadInput(t *testing.T) {
 
 func TestAnObserverMayCallBackAndPanic(t *testing.T) {
 	var l *Limiter
-	o := &recorder{}
-	o.onEvent = func() {
-		o.rows(t)
+	o := &recorder.Recorder{}
+	o.OnEvent = func() {
+		o.Rows(t)
 		l.SetRate(1e9)
 		panic("observer")
 	}

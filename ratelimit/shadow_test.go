@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/switchgear-go/switchgear/internal/recorder"
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
 func TestShadowRefusesAndDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &recorder{}
+		o := &recorder.Recorder{}
 		l := New("search", Config{Rate: 1, Burst: 1, MaxWait: 2 * time.Second, Shadow: true, Observer: o})
 		start := time.Now()
 		for range 5 {
@@ -23,8 +24,8 @@ func TestShadowRefusesAndDelaysNobody(t *testing.T) {
 		}
 		assert.Zero(t, time.Since(start))
 		assert.Equal(t, Stats{Rate: 1, Burst: 1, Acquired: 5, WouldReject: 2}, l.Stats(), "one now, two would wait")
-		assert.Empty(t, o.events, "nothing was rejected")
-		assert.EqualValues(t, 2, o.rows(t)["switchgear.rate_limiter.would_reject"])
+		assert.Empty(t, o.Events, "nothing was rejected")
+		assert.EqualValues(t, 2, o.Rows(t)["switchgear.rate_limiter.would_reject"])
 		time.Sleep(time.Second)
 		require.NoError(t, l.Allow(t.Context()))
 		assert.EqualValues(t, 2, l.Stats().WouldReject, "there is room for one to wait again")
