@@ -23,11 +23,12 @@ import (
 //   - a call whose caller cancels returns as soon as fn has;
 //   - what a call takes it gives back, however it ends: nothing stays behind, and later calls run.
 //
-// build returns a new policy each time, which lets a first call through, and another one after a day of rest, by the bubble's
-// clock: leave a Config.Clock unset. Build it tight, such as a bulkhead of one, so that a leak shows. A fallback has to be
-// built with a function that passes the error on. A policy with a method Close() error is closed before leaks are looked for.
+// build must return a new policy each time. The policy must let its first call through, and another one after a day without
+// calls; a day by the bubble's clock, so leave Config.Clock unset. Make its limits small, such as a bulkhead of one, so that a
+// leak shows. A fallback must return the error that it gets. A policy with a method Close() error is closed before Conform
+// looks for leaks.
 //
-// Race conditions are for the race detector to find: run the test with -race too.
+// Run the test with -race as well, to find data races.
 func Conform(t *testing.T, build func() policy.Policy) {
 	t.Helper()
 	for _, setting := range settings {

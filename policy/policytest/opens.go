@@ -14,14 +14,14 @@ import (
 	"github.com/switchgear-go/switchgear/policy"
 )
 
-// Opens checks that p refuses call, which fails, after at most within runs of it: that a breaker in p is wired to the ways
-// in which the call fails. Give it the very function that the program gives to p, against a dependency that is down. It finds
-// the function that returns nil beside a status of 500, the one that starts a goroutine and returns, and the breaker that is
-// made anew for each call.
+// Opens checks that p refuses call after at most within failed calls: that a breaker in p sees the failures of call. Use the
+// same function that the program runs under p, and let it call a dependency that is down. Opens finds mistakes such as a
+// function that returns nil for a status of 500, one that starts a goroutine and returns, and a breaker that is created for
+// each call.
 //
-// If the policy is inside call, in a client's transport, say, leave p nil.
+// If the policy is inside call, such as in a client's transport, p is nil.
 //
-// It works in real time, on p as it is, and stops at the first refusal.
+// Opens runs in real time and stops at the first refusal.
 func Opens(t *testing.T, p policy.Policy, call policy.Func, within int) {
 	t.Helper()
 	if report := opens(t.Context(), p, call, within); report != "" {

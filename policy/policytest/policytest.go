@@ -1,10 +1,10 @@
-// Package policytest tests policies and what is composed of them: in tables, to the nanosecond, and in milliseconds of real
-// time, since every case has the clock of a testing/synctest bubble.
+// Package policytest tests policies and pipelines. Tests are tables of cases with exact times; they take milliseconds, since
+// each case runs on the fake clock of a testing/synctest bubble.
 //
-// [Run] plays cases: fn follows a [Script], calls come at given times, and all that happens is compared with what is wanted.
-// A case that fails prints both side by side as a timeline. [Conform] checks that a policy of your own keeps the promises
-// that others rely on. [Opens] checks that a breaker is wired to the failures of a call. [Recorder] is an
-// [observe.Observer] that tests read; it serves in tests of any kind.
+// [Run] runs cases: fn follows a [Script], calls start at given times, and what happens is compared with what is wanted. A
+// case that fails prints both side by side, as a timeline. [Conform] checks that a policy of your own does what every policy
+// must. [Opens] checks that a breaker opens when a call fails the way it does in production. [Recorder] is an
+// [observe.Observer] whose events and numbers tests can read, in tests of any kind.
 package policytest
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// Case is one story of a policy: what fn does, who calls when, and what comes of it. All times are exact; computing takes none.
+// Case is one case of [Run]: what fn does, when calls start, and what must happen. Times are exact: in a bubble, only waiting
+// takes time.
 type Case struct {
 	Name string // a sentence that says what holds
 
@@ -37,11 +38,11 @@ type Case struct {
 	// If empty, it is not checked.
 	Events string
 
-	// States are the states at the end of what has one, such as "open", or "payments-api=open, mail-api=closed". Those that
-	// are not named are not checked.
+	// States are the states of breakers at the end, such as "open" if there is one, or "payments-api=open, mail-api=closed".
+	// Breakers that are not named are not checked.
 	States string
 
-	// Counts are numbers at the end by their row, such as "retry.calls(recovered)": 1. See [Recorder.Count]. Those that are
+	// Counts are numbers at the end, by their row as in [Recorder.Count], such as "retry.calls(recovered)": 1. Rows that are
 	// not named are not checked.
 	Counts map[string]int64
 
@@ -49,20 +50,21 @@ type Case struct {
 	Check func(t *testing.T, r *Recorder)
 }
 
-// Call is one call, or several alike, and what must come of it. What is not said must not happen: the zero Call starts at
-// once, runs fn at once and once, and returns nil at once.
+// Call is one call, or several equal ones, and what must happen in it. The zero Call starts at the start of the case, runs fn
+// once and at once, and must return nil at once.
 //
-// Calls of the same instant start in the order of the table, each after all before it have come to rest. So a case always
-// takes the same course; that a policy stands being called in parallel is for [Conform] to check.
+// Calls with the same At start in the order of the table, each once all goroutines of those before it are blocked or have
+// ended. So a case always runs in the same order. [Conform] checks that a policy can be called in parallel.
 type Call struct {
 	At     time.Duration // when it starts, from the start of the case
-	Times  int           // so many start then; if zero, 1
-	Script Script        // what fn does in this call; if nil, the case's Script goes on
+	Times  int           // how many calls start then; if zero, 1
+	Script Script        // what fn does in this call; if nil, fn takes the next steps of the case's Script
 
 	// Cancel is how long after its start the caller cancels; if negative, before it. If zero, never.
 	Cancel time.Duration
 
-	// Timeout is how long after its start the caller's own deadline is; if negative, it has passed. If zero, there is none.
+	// Timeout is how long after its start the deadline of the caller's context is; if negative, it has passed. If zero, there
+	// is none.
 	Timeout time.Duration
 
 	// Do makes the call in another way than p.Do(ctx, fn): with policy.Get, say, or under a context with values. It may
@@ -77,7 +79,7 @@ type Call struct {
 	Exits  bool            // it must end its goroutine by runtime.Goexit
 }
 
-// Any is the time that is not checked, for what is drawn at random: Takes: Any, or Runs: At(0, Any, Any).
+// Any stands for a time that is not checked, such as a random one: Takes: Any, or Runs: At(0, Any, Any).
 const Any time.Duration = -1 << 63
 
 // Never is the [Call].Runs of a call in which fn does not run.
@@ -86,7 +88,7 @@ var Never = []time.Duration{}
 // At returns its arguments: Runs: At(0, 100*time.Millisecond).
 func At(times ...time.Duration) []time.Duration { return append(Never, times...) }
 
-// Run plays each case as a subtest, in a bubble of its own.
+// Run runs each case as a subtest of t, in a testing/synctest bubble of its own.
 func Run(t *testing.T, cases []Case) {
 	t.Helper()
 	for i, c := range cases {

@@ -12,8 +12,9 @@ import (
 	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
-// Recorder is an [observe.Observer] that keeps what it is told, for tests to read. The zero value is ready; give it to
-// policies as their Observer. It is safe for concurrent use. In a [Case] the observer that Policy gets is one.
+// Recorder is an [observe.Observer] that records what policies report, for tests to read. The zero value is ready to use:
+// give it to policies as their Observer. In a [Case], the observer that Policy gets is a Recorder. It is safe for concurrent
+// use.
 type Recorder struct {
 	mu      sync.Mutex
 	start   time.Time     // of the first event, or of the case; guarded by mu
@@ -73,12 +74,12 @@ func (r *Recorder) Events() []observe.Event {
 // String returns the sequence of events so far, each with all its arguments, or none.
 func (r *Recorder) String() string { return joined(r.terms()) }
 
-// Match returns nil if the events so far are those of a sequence such as
+// Match returns nil if the events so far match a sequence such as
 //
 //	retry → open(api) → reject(breaker) → …
 //
-// else an error that tells both. An event is a word and arguments, of which a sequence may leave out any, but not change the
-// order:
+// and otherwise an error with both. An event is a word with arguments. A sequence may leave out any of the arguments; those
+// it has must be in this order:
 //
 //	closed, open, half_open, …   (name, reason, wait drawn)              a breaker's new state
 //	reject                       (type, name, a breaker's state, result) types are breaker, bulkhead, limiter, …
@@ -88,8 +89,8 @@ func (r *Recorder) String() string { return joined(r.terms()) }
 //	hedge                        (name, attempt, time since the last, result)
 //	fallback                     (name)
 //
-// open@2s is told 2s after the start of the case (outside one: after the first event), retry×3 stands for three of them in a
-// row, … for any number of any events, and none for no event. Write -> for → and ... for … if you like.
+// open@2s must be reported 2s after the start of the case or, outside a case, after the first event. retry×3 stands for three
+// in a row, … for any number of any events, and none for no event. You may write -> for →, * for × and ... for ….
 func (r *Recorder) Match(sequence string) error {
 	seq, err := parseSequence(sequence)
 	if err != nil {
@@ -102,15 +103,15 @@ func (r *Recorder) Match(sequence string) error {
 	return nil
 }
 
-// Count returns the sum of the numbers in the rows that row matches: a metric, without the prefix switchgear., and
-// arguments, which are the policy's name and the values of the attributes in the order of the documentation. As in
-// [Recorder.Match], any may be left out:
+// Count returns the sum of the numbers in all rows that match row. A row is a metric, without the prefix "switchgear.", with
+// arguments: the policy's name, then the values of the metric's attributes in the order of docs/telemetry.md. As in
+// [Recorder.Match], any of them may be left out:
 //
 //	r.Count("retry.calls(recovered)")
 //	r.Count("circuit_breaker.transitions(payments-api, closed, open)")
 //	r.Count("bulkhead.usage")
 //
-// It panics if there is no such row, since then the test has a mistake; the panic lists those there are.
+// It panics if there is no such row, since that is a mistake in the test; the panic lists the rows there are.
 func (r *Recorder) Count(row string) int64 {
 	sum, err := r.count(row)
 	if err != nil {
@@ -130,7 +131,7 @@ func (r *Recorder) Rows() map[string]int64 {
 	return rows
 }
 
-// State returns the state of the breaker of that name (if empty, of the only one), or "" if there is none.
+// State returns the state of the breaker of that name, "" if there is none. If name is empty, it is that of the only breaker.
 func (r *Recorder) State(name string) string {
 	states := r.states()
 	if name == "" && len(states) == 1 {
@@ -169,7 +170,7 @@ func (r *Recorder) Durations(row string) []time.Duration {
 	return all
 }
 
-// Reset forgets the events and durations so far. Numbers stay: they are the policies' own.
+// Reset forgets the events and durations so far. It does not change the numbers, which the policies keep.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	r.events = nil

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Script is what fn does, run by run: the first run takes the first step, and the last step goes on for all that follow.
+// Script is what fn does, run by run: the first run does the first step, the second run the second, and so on. Once the
+// script is at its end, every further run does the last step.
 type Script []Step
 
 // Step is what fn does in one run. Any func(ctx) error is one.
@@ -37,8 +38,8 @@ func Panic(value any) Step {
 	return func(context.Context) error { panic(value) }
 }
 
-// Outage returns a step that fails with err in runs that start from from until before to, as counted from the start of the
-// case, and else returns nil.
+// Outage returns a step that returns err while the time since the start of the case is at least from and less than to, and
+// nil before and after.
 func Outage(err error, from, to time.Duration) Step {
 	return func(ctx context.Context) error {
 		start, ok := ctx.Value(startKey{}).(time.Time)
@@ -52,7 +53,7 @@ func Outage(err error, from, to time.Duration) Step {
 	}
 }
 
-// After returns a step that takes d and then does s. If its context ends before, it returns that one's error.
+// After returns a step that takes d and then does s. If its context ends first, it returns the context's error.
 func After(d time.Duration, s Step) Step {
 	return func(ctx context.Context) error {
 		timer := time.NewTimer(d)
@@ -66,7 +67,7 @@ func After(d time.Duration, s Step) Step {
 	}
 }
 
-// Deaf returns a step that takes d and then does s, whatever becomes of its context.
+// Deaf returns a step that takes d and then does s, even if its context ends first.
 func Deaf(d time.Duration, s Step) Step {
 	return func(ctx context.Context) error {
 		time.Sleep(d)
@@ -82,7 +83,7 @@ func Late(d time.Duration, s Step) Step {
 	}
 }
 
-// Times returns the script in which s comes n times.
+// Times returns the script of n times s.
 func Times(n int, s Step) Script {
 	script := make(Script, n)
 	for i := range script {
@@ -91,7 +92,7 @@ func Times(n int, s Step) Script {
 	return script
 }
 
-// Then returns the script that goes on with steps.
+// Then returns the script with steps added at its end.
 func (s Script) Then(steps ...Step) Script {
 	return append(s[:len(s):len(s)], steps...)
 }
