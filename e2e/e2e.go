@@ -2,11 +2,12 @@
 // Prometheus that scrapes a running outage, and what docs/operate gives an operator.
 //
 // The tests start and end what they need by themselves, on the loopback interface and in temporary folders. The Collector
-// runs inside the test; prometheus and promtool have to be installed (on Debian: apt-get install prometheus). Another
-// version of them, such as a Prometheus 3, is used where SWITCHGEAR_PROMETHEUS names the folder it is in:
+// runs inside the test; prometheus and promtool have to be installed (on Debian: apt-get install prometheus). Other ones,
+// such as those of Prometheus 3, are used where SWITCHGEAR_PROMETHEUS names the folder they are in. To build them takes long:
 //
-//	GOBIN=/tmp/prometheus3 go install -tags remove_all_sd github.com/prometheus/prometheus/cmd/...@v0.315.1
-//	SWITCHGEAR_PROMETHEUS=/tmp/prometheus3 make e2e
+//	mkdir /tmp/prometheus3 && cd /tmp/prometheus3 && go mod init prometheus3
+//	go get github.com/prometheus/prometheus/cmd/...@v0.315.1
+//	go build -tags remove_all_sd -o . github.com/prometheus/prometheus/cmd/...
 package e2e
 
 import (
