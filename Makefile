@@ -2,7 +2,7 @@
 MODULES := . grpcx examples bench e2e
 GO ?= go
 
-.PHONY: all test lint race e2e tidy generate generated examples demo fuzz tools
+.PHONY: all test lint race e2e tidy generate generated examples demo fuzz tools bench comparison mutate
 all: test lint tidy generated race e2e examples
 
 test:
@@ -44,6 +44,18 @@ examples:
 	$(GO) -C examples run ./amplification -svg ''
 	$(GO) -C examples run ./grpc
 	$(GO) -C examples run ./http -svg ''
+
+# What the policies cost, beside other libraries: docs/benchmarks.md. It takes a few minutes, and wants a quiet machine.
+bench:
+	$(GO) -C bench run ./cost -write ../docs/benchmarks.md
+
+# What goes wrong with them and with others on a bad day: docs/comparison.md. The tests of bench check that it is up to date.
+comparison:
+	$(GO) -C bench test ./badday -update
+
+# Breaks the policies on purpose, line by line, and fails where no test notices. It takes some ten minutes.
+mutate:
+	$(GO) -C bench run ./mutate
 
 demo:
 	$(GO) -C examples run ./outage
