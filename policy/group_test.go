@@ -253,11 +253,15 @@ func TestAMillionKeysLeaveNothingBehind(t *testing.T) {
 	g := NewGroup(GroupConfig{Max: 1000}, func(key string) Policy { return NewPipeline("shard", Timeout(time.Second)) })
 	g.Get("warm")
 	before := liveHeap()
-	for i := range 1_000_000 {
+	n := 1_000_000
+	if raceEnabled {
+		n = 50_000
+	}
+	for i := range n {
 		g.Get(strconv.Itoa(i))
 	}
 	assert.Len(t, g.keys(), 1000)
-	assert.Equal(t, "999999", g.keys()[999])
+	assert.Equal(t, strconv.Itoa(n-1), g.keys()[999])
 	settle(t, func() bool { return liveHeap() < before+10<<20 })
 }
 
