@@ -1,5 +1,5 @@
-// Package docs checks what the documentation says against the code: links lead somewhere, and code is quoted from examples
-// that compile and run.
+// Package docs checks what the documentation says against the code: links lead somewhere, diagrams can be drawn, and code is
+// quoted from examples that compile and run.
 //
 // A line <!-- example: FILE FUNC --> says where the Go block after it comes from; go test ./internal/docs -update writes it
 // anew. A block after <!-- sketch --> is not quoted, but has to parse.
@@ -82,6 +82,23 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			if assert.NoError(t, err, "%s links to %s", page, m[1]) && anchor != "" && filepath.Ext(to) == ".md" {
 				assert.True(t, slugs(string(body))[anchor], "%s links to %s, which has no such heading", page, m[1])
 			}
+		}
+	}
+}
+
+var (
+	diagram = regexp.MustCompile("(?s)```mermaid\n(.*?)```")
+	spoils  = regexp.MustCompile(`(?m).*;.*|^\s*(call|click|class|default|end|graph|href|style|subgraph)\s+[-=<].*|.*>\s*(call|click|class|default|end|graph|href|style|subgraph)\s*$`)
+)
+
+// A semicolon ends a statement, in the text of a message too, and some words cannot be nodes. With either of them a page shows
+// an error where its diagram should be.
+func TestDiagramsCanBeDrawn(t *testing.T) {
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range diagram.FindAllStringSubmatch(string(text), -1) {
+			assert.Empty(t, spoils.FindAllString(m[1], -1), "%s: Mermaid cannot read this", page)
 		}
 	}
 }
