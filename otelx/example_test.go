@@ -17,6 +17,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/switchgear-go/switchgear/breaker"
 	"github.com/switchgear-go/switchgear/otelx"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/policy/observe"
@@ -48,15 +49,25 @@ func Example_exporting() {
 
 // Telemetry as usual, and state changes in the log as well.
 func ExampleDefault() {
-	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+	log := observe.Slog(logger())
+	changes := observe.Func(func(ctx context.Context, e observe.Event) {
+		if e.Kind == observe.StateChange {
+			log.Observe(ctx, e)
+		}
+	})
+	api := breaker.New("mail-api", breaker.Config{Observer: observe.Tee(otelx.Default(), changes)})
+	api.ForceOpen()
+	// Output: level=WARN msg="circuit breaker mail-api: closed → forced_open" policy=circuit_breaker name=mail-api from=closed to=forced_open reason=manual
+}
+
+// logger writes to what an example's output is compared with, without the time, which differs from run to run.
+func logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
 		return a
 	}}))
-	mail := policy.NewPipeline("mail", policy.Fallback(usual)).Observed(observe.Tee(otelx.Default(), observe.Slog(log)))
-	_ = mail.Do(context.Background(), func(context.Context) error { return errors.New("connection refused") })
-	// Output: level=INFO msg="fallback mail used" policy=fallback name=mail pipeline=mail error="connection refused"
 }
 
 // An observer of its own for each provider: here for one that is not the global one.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/switchgear-go/switchgear/breaker"
 	"github.com/switchgear-go/switchgear/bulkhead"
+	"github.com/switchgear-go/switchgear/otelx"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/policy/observe"
 	"github.com/switchgear-go/switchgear/ratelimit"
@@ -39,6 +40,16 @@ func asTenant(ctx context.Context, t string) context.Context {
 }
 
 type tenantKey struct{}
+
+// logger writes to what an example's output is compared with, without the time, which differs from run to run.
+func logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
 
 func Example() {
 	charge := policy.NewPipeline("charge",
@@ -73,13 +84,7 @@ func ExamplePipeline_Observed() {
 }
 
 func ExampleNewPipeline_slog() {
-	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{} // for a stable output here
-		}
-		return a
-	}}))
-	api := breaker.New("mail-api", breaker.Config{Consecutive: 2, Jitter: -1, Observer: observe.Slog(log)})
+	api := breaker.New("mail-api", breaker.Config{Consecutive: 2, Jitter: -1, Observer: observe.Slog(logger())})
 	for range 3 {
 		_ = api.Do(context.Background(), sendMail)
 	}
@@ -300,6 +305,18 @@ func ExampleGroup_All() {
 	// Output:
 	// db-1 closed
 	// db-2 open
+}
+
+// The log says which host it was, the metrics do not.
+func ExampleNewGroup_log() {
+	log := logger()
+	breakers := policy.NewGroup(policy.GroupConfig{Name: "hosts"}, func(host string) *breaker.Breaker {
+		return breaker.New("hosts", breaker.Config{
+			Observer: observe.Tee(otelx.Default(), observe.Slog(log.With("host", host))),
+		})
+	})
+	breakers.Get("db-2").ForceOpen()
+	// Output: level=WARN msg="circuit breaker hosts: closed → forced_open" host=db-2 policy=circuit_breaker name=hosts from=closed to=forced_open reason=manual
 }
 
 func ExampleGroupConfig_Validate() {
