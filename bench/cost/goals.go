@@ -54,7 +54,7 @@ func goalTable(results []result) string {
 		if measured > g.most {
 			reached = "**missed**"
 		}
-		fmt.Fprintf(&out, "| %s | %s | %d | %.2f | %.2f | %s |\n", g.job, g.than, r.side[g.side], g.most, measured, reached)
+		fmt.Fprintf(&out, "| %s | %s | %d | %.2f | %s | %s |\n", g.job, g.than, r.side[g.side], g.most, share(measured), reached)
 	}
 	return out.String()
 }
@@ -75,7 +75,7 @@ func scaling(results []result) string {
 			}
 		}
 		reached := "reached"
-		if factor(0) > best {
+		if factor(0) > 1.1*best {
 			reached = "**missed**"
 		}
 		fmt.Fprintf(&out, "| %s | %.1f | %.1f (%s) | %s |\n", r.name, factor(0), best, who, reached)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 )
 
 func main() {
@@ -28,13 +29,9 @@ func run(rounds int, only, write string) error {
 	if err != nil {
 		return err
 	}
-	var results []result
-	for _, j := range jobs() {
-		if !match.MatchString(j.name) {
-			continue
-		}
-		r := j.measure(rounds)
-		results = append(results, r)
+	chosen := slices.DeleteFunc(jobs(), func(j job) bool { return !match.MatchString(j.name) })
+	results := measure(chosen, rounds)
+	for _, r := range results {
 		fmt.Println(r.table())
 	}
 	var requests []requestResult

@@ -25,7 +25,7 @@ type way struct {
 
 // figure is what was measured of a way with so many goroutines.
 type figure struct {
-	ns     float64 // of a processor's time for a call: the median of the rounds
+	ns     float64 // of processors' time for a call: the median of the rounds
 	spread float64 // half of what the middle half of the rounds covers, as a share of ns
 	ratio  float64 // of the first way's time to this one's, within a round: the median
 }
@@ -36,49 +36,75 @@ type result struct {
 	allocations []float64  // of ways
 }
 
-const batch = 2 * time.Millisecond // so long takes one way's turn in a round, about
+const batch = 4 * time.Millisecond // about how long one way's turn in a round is
 
-func (j job) measure(rounds int) result {
-	if j.side == nil {
-		j.side = []int{1, runtime.GOMAXPROCS(0)}
+// measure measures jobs, each a little in each round: so what disturbs the machine for a while disturbs few rounds of any.
+func measure(jobs []job, rounds int) []result {
+	results, turns := make([]result, len(jobs)), make([][]*turn, len(jobs))
+	for i, j := range jobs {
+		if j.side == nil {
+			j.side = []int{1, runtime.GOMAXPROCS(0)}
+		}
+		results[i].job = j
+		for _, w := range j.ways {
+			results[i].allocations = append(results[i].allocations, testing.AllocsPerRun(1000, w.call))
+		}
+		for _, goroutines := range j.side {
+			turns[i] = append(turns[i], newTurn(j.ways, goroutines))
+		}
 	}
-	r := result{job: j}
-	for _, w := range j.ways {
-		r.allocations = append(r.allocations, testing.AllocsPerRun(1000, w.call))
+	for n := range rounds {
+		for i := range jobs {
+			for _, t := range turns[i] {
+				t.round(n)
+			}
+		}
 	}
-	for _, goroutines := range j.side {
-		r.figures = append(r.figures, j.round(goroutines, rounds))
+	for i := range jobs {
+		for _, t := range turns[i] {
+			results[i].figures = append(results[i].figures, t.figures())
+		}
 	}
-	return r
+	return results
 }
 
-// round measures all ways in turns.
-func (j job) round(goroutines, rounds int) []figure {
-	runtime.GC()
-	calls := make([]int, len(j.ways)) // of each goroutine in a batch
-	for i, w := range j.ways {
-		calls[i] = calibrate(w.call, goroutines)
+// turn is the ways of a job taking turns, with so many goroutines.
+type turn struct {
+	ways          []way
+	goroutines    int
+	calls         []int // of each goroutine in a batch
+	times, ratios [][]float64
+}
+
+func newTurn(ways []way, goroutines int) *turn {
+	t := &turn{ways: ways, goroutines: goroutines, times: make([][]float64, len(ways)), ratios: make([][]float64, len(ways))}
+	for _, w := range ways {
+		t.calls = append(t.calls, calibrate(w.call, goroutines))
 	}
-	times, ratios := make([][]float64, len(j.ways)), make([][]float64, len(j.ways))
-	for n := range rounds {
-		took := make([]float64, len(j.ways))
-		for k := range j.ways {
-			i := (k + n) % len(j.ways) // nobody is always first
-			took[i] = timed(j.ways[i].call, goroutines, calls[i])
-		}
-		for i := range j.ways {
-			times[i] = append(times[i], took[i])
-			ratios[i] = append(ratios[i], took[0]/took[i])
-		}
+	return t
+}
+
+func (t *turn) round(n int) {
+	took := make([]float64, len(t.ways))
+	for k := range t.ways {
+		i := (k + n) % len(t.ways) // nobody is always first
+		took[i] = timed(t.ways[i].call, t.goroutines, t.calls[i])
 	}
-	figures := make([]figure, len(j.ways))
-	for i := range j.ways {
-		slices.Sort(times[i])
-		slices.Sort(ratios[i])
-		middle := at(times[i], .5)
-		figures[i] = figure{ns: middle, spread: (at(times[i], .75) - at(times[i], .25)) / 2 / middle, ratio: at(ratios[i], .5)}
+	for i := range t.ways {
+		t.times[i] = append(t.times[i], took[i])
+		t.ratios[i] = append(t.ratios[i], took[0]/took[i])
 	}
-	return figures
+}
+
+func (t *turn) figures() []figure {
+	all := make([]figure, len(t.ways))
+	for i := range t.ways {
+		slices.Sort(t.times[i])
+		slices.Sort(t.ratios[i])
+		middle := at(t.times[i], .5)
+		all[i] = figure{ns: middle, spread: (at(t.times[i], .75) - at(t.times[i], .25)) / 2 / middle, ratio: at(t.ratios[i], .5)}
+	}
+	return all
 }
 
 // at returns the value that a share of the sorted values do not exceed.
@@ -90,23 +116,23 @@ func at(sorted []float64, share float64) float64 {
 func calibrate(call func(), goroutines int) int {
 	n := 1
 	for {
-		begin := time.Now()
+		begin := processorTime()
 		timed(call, goroutines, n)
-		if took := time.Since(begin); took >= batch/2 {
+		if took := processorTime() - begin; took >= batch/2 {
 			return max(1, int(float64(n)*float64(batch)/float64(took)))
 		}
 		n *= 2
 	}
 }
 
-// timed returns the nanoseconds of a processor's time that a call took, of so many by each goroutine.
+// timed returns the nanoseconds of processors' time that a call took, of so many by each goroutine.
 func timed(call func(), goroutines, calls int) float64 {
+	begin := processorTime()
 	if goroutines == 1 {
-		begin := time.Now()
 		for range calls {
 			call()
 		}
-		return float64(time.Since(begin).Nanoseconds()) / float64(calls)
+		return float64((processorTime() - begin).Nanoseconds()) / float64(calls)
 	}
 	var ready, done sync.WaitGroup
 	start := make(chan struct{})
@@ -121,9 +147,8 @@ func timed(call func(), goroutines, calls int) float64 {
 		})
 	}
 	ready.Wait()
-	begin := time.Now()
+	begin = processorTime()
 	close(start)
 	done.Wait()
-	processors := min(goroutines, runtime.GOMAXPROCS(0))
-	return float64(time.Since(begin).Nanoseconds()) * float64(processors) / float64(goroutines*calls)
+	return float64((processorTime() - begin).Nanoseconds()) / float64(goroutines*calls)
 }

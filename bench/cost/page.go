@@ -48,8 +48,11 @@ func nanoseconds(ns float64) string {
 }
 
 func share(ratio float64) string {
-	if ratio >= 10 {
+	switch {
+	case ratio >= 10:
 		return fmt.Sprintf("%.0f", ratio)
+	case ratio < .2:
+		return fmt.Sprintf("%.3f", ratio)
 	}
 	return fmt.Sprintf("%.2f", ratio)
 }
@@ -81,8 +84,11 @@ const opening = `<!-- Written by make bench; do not edit. -->
 What the project set out to reach, as shares of what others cost in the same run:
 
 %s
+What is far from its goal is so for a reason: a refusal is told to the observer with its time, and one reading of the clock costs more than all
+else in it. A TryAcquire tells nobody.
+
 And a call among parallel ones should cost no more, beside one alone, than it does with the best of the others. These are factors: 1.0 is a
-call that does not notice the others.
+call that does not notice the others. A tenth more or less is noise.
 
 %s`
 
@@ -93,15 +99,16 @@ On %s. Numbers from another machine will differ, ratios less so: run ` + "`make 
 
 Compared are %s.
 
-All ways to do a job take turns in one process, in %d rounds of 2 ms each. Time is a processor's time for a call, the median of the rounds,
-± half of what the middle half of them covers. A ratio is the median of the ratios within rounds. The function that is called does nothing: beside any
-real call, all of this is small. With several callers, all processors are busy with the same policy at once, which is the worst case for what they share.
+All ways to do a job take turns in one process, in %d rounds of 4 ms each, and the jobs take turns in each round. Times are processors' time for a call, the median of the rounds,
+± half of what the middle half of them covers: what other programs do meanwhile is not in it, nor is a goroutine's sleep. A ratio is the
+median of the ratios within rounds. The function that is called does nothing: beside any real call, all of this is small. With several
+callers, all processors are busy with the same policy at once, which is the worst case for what they share.
 `
 
 const network = `## Requests over HTTP
 
-GET requests to a server in the same process, over the loopback, in the same way. A request costs a hundred times what the policies do, so this is
-what an HTTP client notices of them. Allocations are those of client and server.
+GET requests to a server in the same process, over the loopback, in the same way: what an HTTP client notices. Times and allocations are those of
+client and server.
 
 %s
 `
@@ -127,12 +134,15 @@ func headline(results []result) string {
 	}
 	layers, hand, allocations := find("Four layers", byHand)
 	_, peer, _ := find("Four layers", failsafe)
+	_, watching, _ := find("Four layers, and the call watches its context", byHand)
+	_, watchingPeer, _ := find("Four layers, and the call watches its context", failsafe)
 	closed, gobreaker, free := find("Breaker, closed", "gobreaker")
 	open, refusing, _ := find("Breaker, open", failsafe)
 	return fmt.Sprintf(`Four policies around a call (timeout, retry, breaker, bulkhead) cost **%.2f of one `+"`context.WithTimeout`"+`** and **%.2f of the same four of
-failsafe-go**, with %.0f allocations. A closed breaker costs %.2f of gobreaker's and a refusal %.2f of failsafe-go's, with %.0f allocations. On the
-machine below that is %s, %s and %s ns.
-`, hand, peer, allocations, gobreaker, refusing, free, nanoseconds(layers), nanoseconds(closed), nanoseconds(open))
+failsafe-go**, with %.0f allocations. Around a call that watches its context, as one over a network does, they need a timer too: then it is %.2f and
+%.2f. A closed breaker costs %.2f of gobreaker's and a refusal %.2f of failsafe-go's, with %.0f allocations. On the machine below that is %s ns for
+the four, %s for the breaker and %s for the refusal.
+`, hand, peer, allocations, watching, watchingPeer, gobreaker, refusing, free, nanoseconds(layers), nanoseconds(closed), nanoseconds(open))
 }
 
 // machine describes what this runs on.

@@ -27,11 +27,12 @@ type requestWay struct {
 }
 
 type requestResult struct {
-	name        string
-	connections []int
-	perSecond   []float64 // by the index of connections: the median of the rounds
-	ratio       []float64 // to the plain ones, within a round
-	allocations []float64 // for a request, those of the server included
+	name         string
+	connections  []int
+	perSecond    []float64 // by the index of connections: the median of the rounds
+	microseconds []float64 // of processors' time for a request
+	ratio        []float64 // of that to the plain ones', within a round
+	allocations  []float64 // for a request, those of the server included
 }
 
 const requestBatch = 40 * time.Millisecond
@@ -69,17 +70,17 @@ func measureRequests(rounds int) ([]requestResult, error) {
 		results[i].name, clients[i] = w.name, w.transport(base)
 	}
 	for _, connections := range []int{1, 8} {
-		speeds, ratios := make([][]float64, len(ways)), make([][]float64, len(ways))
+		speeds, costs, ratios := make([][]float64, len(ways)), make([][]float64, len(ways)), make([][]float64, len(ways))
 		allocations := make([][]float64, len(ways))
 		for n := range rounds + 1 {
-			speed := make([]float64, len(ways))
+			speed, cost := make([]float64, len(ways)), make([]float64, len(ways))
 			for k := range ways {
 				i := (k + n) % len(ways)
-				perSecond, allocated, err := send(clients[i], ways[i].limit, server.URL, connections)
+				perSecond, us, allocated, err := send(clients[i], ways[i].limit, server.URL, connections)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", ways[i].name, err)
 				}
-				speed[i] = perSecond
+				speed[i], cost[i] = perSecond, us
 				if n > 0 { // the first round warms up
 					allocations[i] = append(allocations[i], allocated)
 				}
@@ -88,16 +89,18 @@ func measureRequests(rounds int) ([]requestResult, error) {
 				continue
 			}
 			for i := range ways {
-				speeds[i], ratios[i] = append(speeds[i], speed[i]), append(ratios[i], speed[i]/speed[0])
+				speeds[i], costs[i], ratios[i] = append(speeds[i], speed[i]), append(costs[i], cost[i]), append(ratios[i], cost[i]/cost[0])
 			}
 		}
 		for i := range ways {
 			slices.Sort(speeds[i])
+			slices.Sort(costs[i])
 			slices.Sort(ratios[i])
 			slices.Sort(allocations[i])
 			r := &results[i]
 			r.connections = append(r.connections, connections)
 			r.perSecond = append(r.perSecond, at(speeds[i], .5))
+			r.microseconds = append(r.microseconds, at(costs[i], .5))
 			r.ratio = append(r.ratio, at(ratios[i], .5))
 			r.allocations = append(r.allocations, at(allocations[i], .5))
 		}
@@ -106,12 +109,12 @@ func measureRequests(rounds int) ([]requestResult, error) {
 }
 
 // send sends requests for a while, over so many connections at once.
-func send(client http.RoundTripper, limited bool, url string, connections int) (perSecond, allocations float64, err error) {
+func send(client http.RoundTripper, limited bool, url string, connections int) (perSecond, us, allocations float64, err error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	var mu sync.Mutex
 	sent := 0
-	begin := time.Now()
+	begin, used := time.Now(), processorTime()
 	var all sync.WaitGroup
 	for range connections {
 		all.Go(func() {
@@ -131,9 +134,9 @@ func send(client http.RoundTripper, limited bool, url string, connections int) (
 		})
 	}
 	all.Wait()
-	took := time.Since(begin)
+	took, spent := time.Since(begin), processorTime()-used
 	runtime.ReadMemStats(&after)
-	return float64(sent) / took.Seconds(), float64(after.Mallocs-before.Mallocs) / float64(sent), err
+	return float64(sent) / took.Seconds(), float64(spent.Microseconds()) / float64(sent), float64(after.Mallocs-before.Mallocs) / float64(sent), err
 }
 
 func sendOne(client http.RoundTripper, limited bool, url string) error {
@@ -165,13 +168,13 @@ func requestTable(results []requestResult) string {
 		if c == 1 {
 			plural = ""
 		}
-		fmt.Fprintf(&out, " %d connection%s: requests/s | of plain | allocations |", c, plural)
+		fmt.Fprintf(&out, " %d connection%s: requests/s | µs of a processor | of plain | allocations |", c, plural)
 	}
-	out.WriteString("\n|---|" + strings.Repeat("--:|--:|--:|", len(results[0].connections)) + "\n")
+	out.WriteString("\n|---|" + strings.Repeat("--:|--:|--:|--:|", len(results[0].connections)) + "\n")
 	for _, r := range results {
 		fmt.Fprintf(&out, "| %s |", r.name)
 		for i := range r.connections {
-			fmt.Fprintf(&out, " %.0f | %.2f | %.0f |", r.perSecond[i], r.ratio[i], r.allocations[i])
+			fmt.Fprintf(&out, " %.0f | %.1f | %.2f | %.0f |", r.perSecond[i], r.microseconds[i], r.ratio[i], r.allocations[i])
 		}
 		out.WriteString("\n")
 	}
