@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestCauseTellsOfAnEndThatNobodyWaitedFor(t *testing.T) {
@@ -16,10 +17,10 @@ func TestCauseTellsOfAnEndThatNobodyWaitedFor(t *testing.T) {
 			return context.Cause(ctx) // the first that anybody asks of it
 		})
 		assert.ErrorIs(t, err, ErrTimeout)
-		var inner *TimeoutError
-		if assert.ErrorAs(t, err.(*TimeoutError).Err, &inner, "the cause") {
-			assert.Equal(t, time.Second, inner.Limit)
-		}
+		var outer, inner *TimeoutError
+		require.ErrorAs(t, err, &outer)
+		require.ErrorAs(t, outer.Err, &inner, "the cause")
+		assert.Equal(t, time.Second, inner.Limit)
 	})
 }
 
