@@ -31,7 +31,7 @@ func printSummary(out io.Writer, paint painter, with, without *history, cost ove
 	line("latency in the outage, p99", short(a.p99), short(b.p99), "")
 	line("cost per call: breaker alone", costText(cost.breaker), "–", "0.35–0.63 µs")
 	line("cost per call: whole pipeline", costText(cost.pipeline), "–", "")
-	fmt.Fprintln(out)
+	fmt.Fprintf(out, "%s\n\n", paint(dim, "  (four Python libraries, in the same scenario: 50 clients, 2s of outage, open at 5 failures, 1s of cooldown)"))
 
 	for _, c := range with.claims() {
 		mark := paint(green, "✓")
