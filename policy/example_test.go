@@ -55,7 +55,7 @@ func Example() {
 	charge := policy.NewPipeline("charge",
 		policy.Timeout(5*time.Second),                          // the whole call, attempts and waits included
 		retry.New(retry.Config{Attempts: 3}),                   // jittered backoff, from a budget
-		breaker.New("payments-api", breaker.Config{}),          // opens when half of the calls fail
+		breaker.New("payments-api", breaker.Config{}),          // opens when half of the last 10s' calls failed
 		bulkhead.New("payments-api", bulkhead.Config{Max: 50}), // no more than 50 at once
 	)
 	receipt, err := policy.Get(context.Background(), charge, chargeCard)
