@@ -20,9 +20,12 @@ type Sliding struct {
 	bucket  [buckets]Counts
 }
 
-// NewSliding returns an empty window of that length, which must be above 0.
+// shortest is the shortest length whose buckets can be numbered from one end of time to the other.
+const shortest = 2 * buckets
+
+// NewSliding returns an empty window of that length, but of 20 nanoseconds at least.
 func NewSliding(length, now time.Duration) *Sliding {
-	w := &Sliding{length: length}
+	w := &Sliding{length: max(length, shortest)}
 	w.Clear(now)
 	return w
 }

@@ -105,9 +105,9 @@ func fuzz(f *testing.F, agrees func(*rapid.T)) {
 
 func slidingAgrees(t *rapid.T) {
 	length := time.Duration(rapid.OneOf(
-		rapid.Int64Range(1, 50),
-		rapid.Int64Range(1, int64(time.Hour)),
-		rapid.Int64Range(1, math.MaxInt64/4),
+		rapid.Int64Range(shortest, 50),
+		rapid.Int64Range(shortest, int64(time.Hour)),
+		rapid.Int64Range(shortest, math.MaxInt64/4),
 	).Draw(t, "length"))
 	origin := time.Duration(rapid.Int64Range(-math.MaxInt64/4, math.MaxInt64/4).Draw(t, "origin"))
 	step := rapid.Custom(func(t *rapid.T) time.Duration {
@@ -134,7 +134,7 @@ func lastAgrees(t *rapid.T) {
 
 func TestACallCountsForMoreThanNineTenthsOfTheLengthAndAtMostAllOfIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		length := time.Duration(rapid.Int64Range(1, math.MaxInt64/8).Draw(t, "length"))
+		length := time.Duration(rapid.Int64Range(shortest, math.MaxInt64/8).Draw(t, "length"))
 		at := time.Duration(rapid.Int64Range(0, math.MaxInt64/8).Draw(t, "at"))
 		w := NewSliding(length, 0)
 		w.Add(at, true, false)
@@ -152,6 +152,17 @@ func TestASlidingWindowReachesTheEndOfTime(t *testing.T) {
 	w = NewSliding(10, math.MaxInt64-3)
 	w.Add(math.MaxInt64, true, false)
 	assert.Equal(t, Counts{1, 1, 0}, w.At(math.MaxInt64))
+}
+
+func TestTheShortestWindowSpansAllOfTime(t *testing.T) {
+	for _, length := range []time.Duration{1, shortest} {
+		w := NewSliding(length, math.MinInt64)
+		for _, at := range []time.Duration{math.MinInt64, 0, math.MaxInt64 - 2*shortest} {
+			w.Add(at, true, false)
+			assert.Equal(t, 1, w.At(at).Failed)
+			assert.Equal(t, 0, w.At(at+shortest).Failed)
+		}
+	}
 }
 
 func TestLookingChangesNothing(t *testing.T) {
