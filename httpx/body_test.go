@@ -20,20 +20,27 @@ import (
 	"github.com/switchgear-go/switchgear/retry"
 )
 
-const attemptLimit = 30 * time.Millisecond
-
-// layers are pipelines that give an attempt a context of its own, in different ways.
-func layers() map[string]func() *policy.Pipeline {
+// layers are pipelines that give an attempt a context of its own, in different ways, with a limit in each.
+func layers() map[string]func(limit time.Duration) *policy.Pipeline {
 	hedge := func() policy.Policy { return retry.NewHedge(retry.HedgeConfig{Delay: time.Hour}) }
-	limit := func() policy.Policy { return policy.Timeout(attemptLimit) }
-	return map[string]func() *policy.Pipeline{
-		"timeout":               func() *policy.Pipeline { return policy.NewPipeline("t", limit()) },
-		"timeout, retry":        func() *policy.Pipeline { return policy.NewPipeline("tr", limit(), attempts(2)) },
-		"retry, timeout":        func() *policy.Pipeline { return policy.NewPipeline("rt", attempts(2), limit()) },
-		"hedge":                 func() *policy.Pipeline { return policy.NewPipeline("h", hedge()) },
-		"timeout, retry, hedge": func() *policy.Pipeline { return policy.NewPipeline("trh", limit(), attempts(2), hedge()) },
-		"timeout, retry, hedge, timeout": func() *policy.Pipeline {
-			return policy.NewPipeline("trht", policy.Timeout(time.Hour), attempts(2), hedge(), limit())
+	return map[string]func(limit time.Duration) *policy.Pipeline{
+		"timeout": func(limit time.Duration) *policy.Pipeline {
+			return policy.NewPipeline("t", policy.Timeout(limit))
+		},
+		"timeout, retry": func(limit time.Duration) *policy.Pipeline {
+			return policy.NewPipeline("tr", policy.Timeout(limit), attempts(2))
+		},
+		"retry, timeout": func(limit time.Duration) *policy.Pipeline {
+			return policy.NewPipeline("rt", attempts(2), policy.Timeout(limit))
+		},
+		"hedge": func(time.Duration) *policy.Pipeline {
+			return policy.NewPipeline("h", hedge())
+		},
+		"timeout, retry, hedge": func(limit time.Duration) *policy.Pipeline {
+			return policy.NewPipeline("trh", policy.Timeout(limit), attempts(2), hedge())
+		},
+		"timeout, retry, hedge, timeout": func(limit time.Duration) *policy.Pipeline {
+			return policy.NewPipeline("trht", policy.Timeout(time.Hour), attempts(2), hedge(), policy.Timeout(limit))
 		},
 	}
 }
@@ -43,16 +50,28 @@ func TestABodyIsReadWholeAfterThePoliciesAreDone(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcdef"), 2<<20/16)
 	for name, layered := range layers() {
 		t.Run(name, func(t *testing.T) {
-			release := make(chan struct{}, 1)
-			onEach(t, func(w http.ResponseWriter, _ *http.Request) {
-				assert.NoError(t, http.NewResponseController(w).Flush())
-				<-release
-				_, _ = w.Write(content)
+			var release chan struct{}
+			onEach(t, func(w http.ResponseWriter, r *http.Request) {
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-release:
+					_, _ = w.Write(content)
+				case <-r.Context().Done(): // the limit was too short
+				}
 			}, func(t *testing.T, srv *server) {
-				resp, err := (&httpx.Transport{Base: srv.base, Policy: layered()}).RoundTrip(request(t, t.Context(), http.MethodGet, srv.URL))
+				release = make(chan struct{})
+				var resp *http.Response
+				var err error
+				limit := 10 * time.Millisecond
+				for ; limit < eventually; limit *= 2 { // as short as the machine allows
+					resp, err = (&httpx.Transport{Base: srv.base, Policy: layered(limit)}).RoundTrip(request(t, t.Context(), http.MethodGet, srv.URL))
+					if !errors.Is(err, policy.ErrTimeout) {
+						break
+					}
+				}
 				require.NoError(t, err)
-				time.Sleep(attemptLimit) // only after it is the limit known not to matter
-				release <- struct{}{}
+				time.Sleep(limit) // only after it is the limit known not to matter
+				close(release)
 				assert.Len(t, readAll(t, resp), len(content))
 			})
 		})
@@ -88,7 +107,7 @@ func TestABodyEndsWithTheCaller(t *testing.T) {
 				<-r.Context().Done()
 			}, func(t *testing.T, srv *server) {
 				ctx, cancel := context.WithCancelCause(t.Context())
-				resp, err := (&httpx.Transport{Base: srv.base, Policy: layered()}).RoundTrip(request(t, ctx, http.MethodGet, srv.URL))
+				resp, err := (&httpx.Transport{Base: srv.base, Policy: layered(time.Hour)}).RoundTrip(request(t, ctx, http.MethodGet, srv.URL))
 				require.NoError(t, err)
 				cancel(reason)
 				_, err = io.ReadAll(resp.Body)
@@ -183,7 +202,7 @@ func TestDrainingHasLimits(t *testing.T) {
 				ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 				defer cancel()
 				err := fn(ctx)
-				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.ErrorIs(t, err, context.DeadlineExceeded, "and nothing was sent")
 				return err
 			})),
 			read: 1,
@@ -239,7 +258,7 @@ func TestAConnectionThatSwitchesProtocolsStaysWhatItIs(t *testing.T) {
 			req := request(t, t.Context(), http.MethodGet, srv.URL)
 			req.Header.Set("Connection", "Upgrade")
 			req.Header.Set("Upgrade", "echo")
-			resp, err := (&httpx.Transport{Base: srv.base, Policy: layered()}).RoundTrip(req)
+			resp, err := (&httpx.Transport{Base: srv.base, Policy: layered(time.Hour)}).RoundTrip(req)
 			require.NoError(t, err)
 			require.Equal(t, 101, resp.StatusCode)
 			conn, ok := resp.Body.(io.ReadWriteCloser)

@@ -91,7 +91,7 @@ func TestNothingWaitsForTheCallersEndWhenAllIsDone(t *testing.T) {
 				srv := serve(t, "HTTP/1.1", row.handler)
 				ctx := newCaller(t)
 				req := request(t, ctx, http.MethodGet, srv.URL)
-				resp, err := (&httpx.Transport{Base: srv.base.RoundTripper, Policy: layered()}).RoundTrip(req)
+				resp, err := (&httpx.Transport{Base: srv.base.RoundTripper, Policy: layered(time.Hour)}).RoundTrip(req)
 				if what != "cut" {
 					require.NoError(t, err)
 				}

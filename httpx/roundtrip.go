@@ -55,7 +55,7 @@ func (r *roundTrip) send(ctx context.Context) (*http.Response, error) {
 	if err != nil {
 		return nil, r.mark(err, faultOf(s.req, err))
 	}
-	if resp.Request == s.req {
+	if resp.Request == nil || resp.Request.URL == s.req.URL { // HTTP/2 may name its own shallow copy
 		resp.Request = r.req
 	}
 	if failed(resp.StatusCode) {
@@ -77,15 +77,18 @@ func (r *roundTrip) begin(ctx context.Context) (*send, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, old := range replaced {
+		old.drain(ctx)
+	}
+	if len(replaced) > 0 && ctx.Err() != nil {
+		s.end()
+		return nil, endOf(ctx)
+	}
 	if s != &r.first && hasBody(s.req) {
 		if s.req.Body, err = s.req.GetBody(); err != nil {
-			closeAll(replaced)
 			s.end()
 			return nil, r.mark(err, true)
 		}
-	}
-	for _, old := range replaced {
-		old.drain(ctx)
 	}
 	return s, nil
 }
