@@ -3,6 +3,7 @@ package grpcx_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -18,13 +19,14 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/switchgear-go/switchgear/breaker"
+	"github.com/switchgear-go/switchgear/bulkhead"
 	"github.com/switchgear-go/switchgear/grpcx"
 	"github.com/switchgear-go/switchgear/policy"
 	"github.com/switchgear-go/switchgear/retry"
 )
 
 // inBubble runs a test whose client and server share a clock that moves when both wait.
-func inBubble(t *testing.T, s *service, p policy.Policy, test func(t *testing.T, conn *grpc.ClientConn)) {
+func inBubble(t *testing.T, s *service, p policy.Policy, test func(t *testing.T, conn *grpc.ClientConn), below ...grpc.StreamClientInterceptor) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		listener := bufconn.Listen(1 << 16)
@@ -36,10 +38,11 @@ func inBubble(t *testing.T, s *service, p policy.Policy, test func(t *testing.T,
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 			grpc.WithUnaryInterceptor(grpcx.UnaryClientInterceptor(p)),
-			grpc.WithStreamInterceptor(grpcx.StreamClientInterceptor(p)))
+			grpc.WithStreamInterceptor(grpcx.StreamClientInterceptor(p)),
+			grpc.WithChainStreamInterceptor(below...))
 		require.NoError(t, err)
 		defer func() {
-			check(t, conn.Close())
+			_ = conn.Close() // the test may have done that
 			server.Stop()
 			check(t, <-served)
 		}()
@@ -160,4 +163,125 @@ func TestARetryWaitsAsLongAsTheServerAsks(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 7*time.Second, time.Since(start).Truncate(time.Second))
 	})
+}
+
+func TestATimeoutStandsBeforeWhatItCutShort(t *testing.T) {
+	patient := policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
+		err := fn(ctx)
+		<-ctx.Done()
+		return err
+	})
+	inBubble(t, saying(codes.Unavailable), policy.NewPipeline("test", policy.Timeout(time.Second), patient), func(t *testing.T, conn *grpc.ClientConn) {
+		_, err := say(t.Context(), conn, "")
+		requireCode(t, codes.DeadlineExceeded, err)
+		require.ErrorIs(t, err, policy.ErrTimeout)
+	})
+}
+
+func TestAnInterceptorBelowMayGoOnWithAnotherStream(t *testing.T) {
+	for _, end := range []string{"received", "left alone"} {
+		next := turns(status.Error(codes.Aborted, "not yet"), nil)
+		srv := &service{list: func(_ *text, s grpc.ServerStream) error {
+			if err := next(); err != nil {
+				return err
+			}
+			for i := range 3 {
+				if err := s.SendMsg(number(i)); err != nil {
+					return err
+				}
+				time.Sleep(time.Second)
+			}
+			if end == "left alone" {
+				<-s.Context().Done()
+			}
+			return nil
+		}}
+		room := bulkhead.New("test", bulkhead.Config{Max: 1})
+		inBubble(t, srv, policy.NewPipeline("test", attempts(1), room), func(t *testing.T, conn *grpc.ClientConn) {
+			s, err := list(context.WithoutCancel(t.Context()), conn, "")
+			require.NoError(t, err)
+			for i := range 3 {
+				m := new(text)
+				require.NoError(t, s.RecvMsg(m))
+				assert.Equal(t, number(i).GetValue(), m.GetValue())
+				synctest.Wait() // the end of the first one has been looked into
+			}
+			assert.EqualValues(t, 2, srv.calls.Load())
+			assert.Equal(t, 1, room.Stats().Running)
+			if end == "received" {
+				require.ErrorIs(t, s.RecvMsg(new(text)), io.EOF)
+			} else {
+				require.NoError(t, conn.Close())
+				synctest.Wait()
+			}
+			assert.Zero(t, room.Stats().Running)
+		}, reopen)
+	}
+}
+
+// reopen starts a stream again by itself after Aborted.
+func reopen(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := streamer(ctx, desc, cc, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &reopening{ClientStream: s, again: func() (grpc.ClientStream, error) { return streamer(ctx, desc, cc, method, opts...) }}, nil
+}
+
+type reopening struct {
+	grpc.ClientStream
+	again func() (grpc.ClientStream, error)
+}
+
+func (r *reopening) RecvMsg(m any) error {
+	err := r.ClientStream.RecvMsg(m)
+	if status.Code(err) != codes.Aborted {
+		return err
+	}
+	s, err := r.again()
+	if err != nil {
+		return err
+	}
+	r.ClientStream = s
+	if err := s.SendMsg(new(text)); err != nil {
+		return err
+	}
+	return s.RecvMsg(m)
+}
+
+// A message that comes as its attempt is cut short, and another one has begun, is not the other one's.
+func TestAMessageOfAnAttemptThatIsOverIsDropped(t *testing.T) {
+	var n atomic.Int64
+	srv := &service{list: func(_ *text, s grpc.ServerStream) error {
+		return s.SendMsg(number(int(n.Add(1))))
+	}}
+	var second chan struct{} // of the bubble
+	hold := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		s, err := streamer(ctx, desc, cc, method, opts...)
+		if policy.Attempt(ctx) == 2 {
+			close(second)
+			return s, err
+		}
+		return &held{s, second}, err
+	}
+	inBubble(t, srv, policy.NewPipeline("test", attempts(2), policy.Timeout(time.Second)), func(t *testing.T, conn *grpc.ClientConn) {
+		second = make(chan struct{})
+		s, err := list(grpcx.WithReplay(t.Context(), true), conn, "")
+		require.NoError(t, err)
+		got, err := receiveAll(s)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"2"}, got)
+	}, hold)
+}
+
+// held is a stream that hands its messages over late.
+type held struct {
+	grpc.ClientStream
+	until chan struct{}
+}
+
+func (h *held) RecvMsg(m any) error {
+	err := h.ClientStream.RecvMsg(m)
+	<-h.until
+	return err
 }

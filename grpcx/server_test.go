@@ -113,11 +113,15 @@ func TestWhatPoliciesSayReachesTheClientAsAStatus(t *testing.T) {
 		text    string
 		hint    bool
 	}{
-		"open":                {tripped, nil, codes.Unavailable, breaker.ErrCircuitOpen, "circuit_breaker: circuit open", true},
-		"full":                {full, nil, codes.ResourceExhausted, bulkhead.ErrFull, "bulkhead: no permit free", false},
-		"limited":             {spent, nil, codes.ResourceExhausted, ratelimit.ErrLimited, "rate_limiter: rate limit exceeded", true},
-		"refused by others":   {policy.PolicyFunc(func(context.Context, policy.Func) error { return policy.ErrRejected }), nil, codes.Unavailable, policy.ErrRejected, "call rejected", false},
-		"timeout":             {policy.Timeout(10 * time.Millisecond), hang, codes.DeadlineExceeded, policy.ErrTimeout, "policy: timeout after 10ms: context deadline exceeded", false},
+		"open":              {tripped, nil, codes.Unavailable, breaker.ErrCircuitOpen, "circuit_breaker: circuit open", true},
+		"full":              {full, nil, codes.ResourceExhausted, bulkhead.ErrFull, "bulkhead: no permit free", false},
+		"limited":           {spent, nil, codes.ResourceExhausted, ratelimit.ErrLimited, "rate_limiter: rate limit exceeded", true},
+		"refused by others": {policy.PolicyFunc(func(context.Context, policy.Func) error { return policy.ErrRejected }), nil, codes.Unavailable, policy.ErrRejected, "call rejected", false},
+		"timeout":           {policy.Timeout(10 * time.Millisecond), hang, codes.DeadlineExceeded, policy.ErrTimeout, "policy: timeout after 10ms: context deadline exceeded", false},
+		"timeout, not its error": {policy.Timeout(10 * time.Millisecond), func(ctx context.Context) error {
+			<-ctx.Done()
+			return errors.New("query: interrupted")
+		}, codes.DeadlineExceeded, policy.ErrTimeout, "policy: timeout after 10ms: query: interrupted", false},
 		"a stranger's error":  {policy.PolicyFunc(func(context.Context, policy.Func) error { return strangers }), nil, codes.Unknown, strangers, "a stranger's", false},
 		"a stranger's status": {policy.PolicyFunc(func(context.Context, policy.Func) error { return status.Error(codes.Aborted, "no") }), nil, codes.Aborted, nil, "no", false},
 	} {
@@ -186,6 +190,20 @@ func TestAHandlersStatusIsNeverReplaced(t *testing.T) {
 	assert.Equal(t, breaker.Closed, open.State())
 }
 
+func TestAHandlersErrorIsInTheTreeWhateverThePoliciesReturn(t *testing.T) {
+	own, other := status.Error(codes.DataLoss, "own"), errors.New("other")
+	forgetful := policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
+		_ = fn(ctx)
+		return other
+	})
+	for _, call := range callers {
+		addr, o := serveUnder(t, handling(failing(own)), forgetful)
+		requireCode(t, codes.DataLoss, call(t.Context(), dial(t, addr, nil)))
+		require.ErrorIs(t, o.get(), own)
+		require.ErrorIs(t, o.get(), other)
+	}
+}
+
 func TestAHandlerIsCalledOnceWhateverThePolicies(t *testing.T) {
 	refused := &seen{}
 	chain := []policy.Policy{
@@ -218,13 +236,14 @@ func TestAHandlerIsCalledOnceWhateverThePolicies(t *testing.T) {
 }
 
 func TestAClientThatLeavesSaysNothingOfAHandler(t *testing.T) {
+	interrupted := errors.New("query: interrupted")
 	for kind, call := range callers {
 		t.Run(kind, func(t *testing.T) {
 			began := make(chan struct{}, 2)
 			srv := handling(func(ctx context.Context) error {
 				began <- struct{}{}
 				<-ctx.Done()
-				return ctx.Err()
+				return interrupted
 			})
 			l := &ledger{}
 			dependency := breaker.New("test", breaker.Config{Consecutive: 1, Observer: l})
@@ -234,7 +253,8 @@ func TestAClientThatLeavesSaysNothingOfAHandler(t *testing.T) {
 			go func() { <-began; cancel() }()
 			requireCode(t, codes.Canceled, call(ctx, conn))
 			require.Eventually(t, func() bool { return o.get() != nil }, eventually, time.Millisecond)
-			require.ErrorIs(t, o.get(), context.Canceled)
+			requireCode(t, codes.Canceled, o.get())
+			require.ErrorIs(t, o.get(), interrupted)
 			assert.Equal(t, map[string]int64{"closed ignored": 1}, l.counts("switchgear.circuit_breaker.calls"))
 		})
 	}

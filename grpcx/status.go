@@ -42,7 +42,7 @@ func clientError(ctx context.Context, err error, sends *sends) (told *failure, _
 	case statused:
 		return told, err
 	}
-	if told == nil && refused(err) {
+	if refused(err) {
 		last := sends.newest()
 		if last == nil {
 			return nil, &statusError{err, refusal(err, err.Error())}
@@ -59,7 +59,7 @@ func clientError(ctx context.Context, err error, sends *sends) (told *failure, _
 // serverError turns an error of the policies' into that of a server's call. A status that the handler, or a policy of the
 // user's, has given stays. ctx is that of the call, own what the handler returned.
 func serverError(ctx context.Context, err, own error) error {
-	if f, ok := err.(*failure); ok { //nolint:errorlint // only if nobody added to it
+	if f, ok := err.(*failure); ok && (!f.plain || ctx.Err() == nil) { //nolint:errorlint // only if nobody added to it
 		return f.err
 	}
 	st := statusIn(err, false)

@@ -80,10 +80,8 @@ func (c *streamCall) open() (grpc.ClientStream, error) {
 		return &clientStream{c}, nil
 	case <-c.done:
 	}
-	if c.latest() == nil { // else RecvMsg tells how it went
-		if err := c.result(); !isEOF(err) {
-			return nil, err
-		}
+	if err := c.result(); !isEOF(err) {
+		return nil, err
 	}
 	return &clientStream{c}, nil
 }

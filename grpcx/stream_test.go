@@ -388,16 +388,18 @@ type panicValue struct{ string }
 
 func TestAPanicInAStreamReachesTheCaller(t *testing.T) {
 	addr := serve(t, &service{})
-	for _, where := range []string{"open", "RecvMsg", "SendMsg", "CloseSend", "Header", "policy", "Goexit"} {
+	for _, where := range []string{"open", "RecvMsg", "SendMsg", "CloseSend", "Header", "policy", "Goexit", "policy's Goexit"} {
 		for _, desc := range []*grpc.StreamDesc{listDesc, chatDesc} {
 			t.Run(where+" of "+desc.StreamName, func(t *testing.T) {
 				dependency := breaker.New("test", breaker.Config{Consecutive: 1})
 				room := bulkhead.New("test", bulkhead.Config{Max: 1})
 				explode := func() { panic(panicValue{where}) }
-				if where == "Goexit" {
+				if strings.HasSuffix(where, "Goexit") {
 					explode = runtime.Goexit
 				}
+				opened := 0
 				bomb := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+					opened++
 					if where == "open" {
 						explode()
 					}
@@ -406,7 +408,7 @@ func TestAPanicInAStreamReachesTheCaller(t *testing.T) {
 				}
 				late := policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
 					err := fn(ctx)
-					if where == "policy" {
+					if strings.HasPrefix(where, "policy") {
 						explode()
 					}
 					return err
@@ -420,7 +422,7 @@ func TestAPanicInAStreamReachesTheCaller(t *testing.T) {
 				go func() {
 					finished := false
 					defer func() { raised = recover(); done <- finished }()
-					s, err := conn.NewStream(t.Context(), desc, "/test.Echo/"+desc.StreamName)
+					s, err := conn.NewStream(grpcx.WithReplay(t.Context(), true), desc, "/test.Echo/"+desc.StreamName)
 					after = s
 					if assert.NoError(t, err) && assert.NoError(t, s.SendMsg(new(text))) && assert.NoError(t, s.CloseSend()) {
 						_, _ = s.Header()
@@ -429,7 +431,8 @@ func TestAPanicInAStreamReachesTheCaller(t *testing.T) {
 					finished = true
 				}()
 				assert.False(t, <-done)
-				if where == "Goexit" {
+				assert.Equal(t, 1, opened, "nobody waits for another one")
+				if strings.HasSuffix(where, "Goexit") {
 					assert.Nil(t, raised)
 				} else {
 					assert.Equal(t, panicValue{where}, raised)
@@ -474,55 +477,87 @@ func TestTheTrailerIsThereWhenAStreamIsToldToHaveFinished(t *testing.T) {
 	assert.Equal(t, []string{"b"}, seen.Get("a"))
 }
 
-func TestAnInterceptorBelowMayGoOnWithAnotherStream(t *testing.T) {
-	next := turns(status.Error(codes.Aborted, "not yet"), nil)
-	srv := &service{list: func(_ *text, s grpc.ServerStream) error {
+func TestAStreamThatPanickedIsOverForTheServerToo(t *testing.T) {
+	gone := make(chan struct{})
+	srv := &service{chat: func(s grpc.ServerStream) error { <-s.Context().Done(); close(gone); return nil }}
+	bomb := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		s, err := streamer(ctx, desc, cc, method, opts...)
+		return &broken{s, "RecvMsg", func() { panic(panicValue{"boom"}) }}, err
+	}
+	conn := dial(t, serve(t, srv), nil, grpc.WithChainStreamInterceptor(grpcx.StreamClientInterceptor(attempts(2)), bomb))
+	s, err := conn.NewStream(context.Background(), chatDesc, methodChat)
+	require.NoError(t, err)
+	assert.Panics(t, func() { _ = s.RecvMsg(new(text)) })
+	<-gone
+}
+
+// counted is a stream that counts what is sent on it.
+type counted struct {
+	grpc.ClientStream
+	closes *atomic.Int64
+	send   func() error
+}
+
+func (c *counted) CloseSend() error { c.closes.Add(1); return c.ClientStream.CloseSend() }
+func (c *counted) SendMsg(m any) error {
+	if err := c.send(); err != nil {
+		return err
+	}
+	return c.ClientStream.SendMsg(m)
+}
+
+func TestAStreamIsRepeatedWithAllThatWasDoneOnIt(t *testing.T) {
+	next := turns(status.Error(codes.Unavailable, "starting"), status.Error(codes.Unavailable, "starting"), nil)
+	srv := &service{list: func(in *text, s grpc.ServerStream) error {
 		if err := next(); err != nil {
 			return err
 		}
-		for i := range 3 {
-			if err := s.SendMsg(number(i)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return s.SendMsg(in)
 	}}
-	reopen := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	var closes atomic.Int64
+	count := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		s, err := streamer(ctx, desc, cc, method, opts...)
-		if err != nil {
-			return nil, err
-		}
-		return &reopening{ClientStream: s, again: func() (grpc.ClientStream, error) { return streamer(ctx, desc, cc, method, opts...) }}, nil
+		return &counted{s, &closes, func() error { return nil }}, err
 	}
-	conn := dial(t, serve(t, srv), nil, grpc.WithChainStreamInterceptor(grpcx.StreamClientInterceptor(attempts(1)), reopen))
-	s, err := list(t.Context(), conn, "")
+	conn := dial(t, serve(t, srv), nil, grpc.WithChainStreamInterceptor(grpcx.StreamClientInterceptor(attempts(3)), count))
+	s, err := list(t.Context(), conn, "all")
 	require.NoError(t, err)
 	got, err := receiveAll(s)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"0", "1", "2"}, got)
-	assert.EqualValues(t, 2, srv.calls.Load())
+	assert.Equal(t, []string{"all"}, got)
+	assert.EqualValues(t, 3, closes.Load(), "each was told that there is no more")
 }
 
-// reopening is a stream that starts again by itself after Aborted.
-type reopening struct {
-	grpc.ClientStream
-	again func() (grpc.ClientStream, error)
+func TestARequestThatCouldNotBeSentIsSentOnTheNextStream(t *testing.T) {
+	send := turns(status.Error(codes.Unavailable, "no stream left"), nil)
+	flaky := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		s, err := streamer(ctx, desc, cc, method, opts...)
+		return &counted{s, new(atomic.Int64), send}, err
+	}
+	conn := dial(t, serve(t, &service{}), nil, grpc.WithChainStreamInterceptor(grpcx.StreamClientInterceptor(attempts(3)), flaky))
+	s, err := list(t.Context(), conn, "hello")
+	require.NoError(t, err)
+	got, err := receiveAll(s)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"hello"}, got)
 }
 
-func (r *reopening) RecvMsg(m any) error {
-	err := r.ClientStream.RecvMsg(m)
-	if status.Code(err) != codes.Aborted {
-		return err
+func TestStreamsBelowThatDoNotTellOfTheirFinishEndAllTheSame(t *testing.T) {
+	deaf := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+		return streamer(ctx, desc, cc, method)
 	}
-	s, err := r.again()
-	if err != nil {
-		return err
-	}
-	r.ClientStream = s
-	if err := s.SendMsg(new(text)); err != nil {
-		return err
-	}
-	return s.RecvMsg(m)
+	conn := dial(t, serve(t, &service{}), nil, grpc.WithChainStreamInterceptor(grpcx.StreamClientInterceptor(attempts(3)), deaf))
+	s, err := conn.NewStream(t.Context(), gatherDesc, methodGather)
+	require.NoError(t, err)
+	require.NoError(t, s.SendMsg(number(1)))
+	require.NoError(t, s.CloseSend())
+	require.NoError(t, s.RecvMsg(new(text)))
+	require.ErrorIs(t, s.RecvMsg(new(text)), io.EOF)
+	s, err = list(t.Context(), conn, "hello")
+	require.NoError(t, err)
+	got, err := receiveAll(s)
+	require.NoError(t, err)
+	assert.Len(t, got, 1)
 }
 
 func TestAMessageThatCannotBeSentEndsItsStream(t *testing.T) {

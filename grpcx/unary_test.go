@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -275,18 +276,72 @@ func TestTheCallerSeesTheMetadataOfTheDecidingAttempt(t *testing.T) {
 
 func TestTheOptionsOfADialReachEveryAttempt(t *testing.T) {
 	srv := saying(codes.Unavailable, codes.Unavailable, codes.OK)
-	conn := dial(t, serve(t, srv), attempts(3), grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(3), grpc.OnFinish(func(error) {})))
+	conn := dial(t, serve(t, srv), attempts(3), grpc.WithDefaultCallOptions(grpc.OnFinish(func(error) {}), grpc.MaxCallSendMsgSize(3)))
 	_, err := say(t.Context(), conn, "a")
 	require.NoError(t, err)
 	_, err = say(t.Context(), conn, "too long a text")
 	requireCode(t, codes.ResourceExhausted, err)
 }
 
+func TestWhatTheCallerSeesIsFilledByNoAttempt(t *testing.T) {
+	var (
+		header, trailer metadata.MD
+		from            peer.Peer
+	)
+	inspect := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		for _, o := range opts {
+			switch o := o.(type) {
+			case grpc.HeaderCallOption:
+				assert.NotSame(t, &header, o.HeaderAddr)
+			case grpc.TrailerCallOption:
+				assert.NotSame(t, &trailer, o.TrailerAddr)
+			case grpc.PeerCallOption:
+				assert.NotSame(t, &from, o.PeerAddr)
+			case grpc.OnFinishCallOption:
+				t.Error("an attempt is not the call")
+			}
+		}
+		return invoker(ctx, method, req, reply, cc, opts...)
+	}
+	conn := dial(t, serve(t, &service{}), nil, grpc.WithChainUnaryInterceptor(grpcx.UnaryClientInterceptor(attempts(2)), inspect))
+	_, err := say(t.Context(), conn, "", grpc.Header(&header), grpc.Trailer(&trailer), grpc.Peer(&from), grpc.OnFinish(func(error) {}))
+	require.NoError(t, err)
+	assert.NotNil(t, header)
+	assert.NotNil(t, from.Addr)
+}
+
+func TestAnAttemptThatWasOvertakenBeforeItBeganSendsNothing(t *testing.T) {
+	dead := policy.PolicyFunc(func(ctx context.Context, fn policy.Func) error {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return fn(ctx)
+	})
+	sends := 0
+	conn := dial(
+		t, serve(t, &service{}), nil,
+		grpc.WithChainUnaryInterceptor(grpcx.UnaryClientInterceptor(dead), func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+			sends++
+			return nil
+		}),
+		grpc.WithChainStreamInterceptor(grpcx.StreamClientInterceptor(dead), func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+			sends++
+			return nil, errors.New("no")
+		}),
+	)
+	_, err := say(t.Context(), conn, "")
+	requireCode(t, codes.Canceled, err)
+	_, err = list(t.Context(), conn, "")
+	requireCode(t, codes.Canceled, err)
+	assert.Zero(t, sends)
+}
+
 func TestOverlappingAttemptsShareNothing(t *testing.T) {
 	var n atomic.Int64
 	holdFirst := make(chan struct{})
+	var asked sync.Map
 	srv := &service{say: func(ctx context.Context, in *text) (*text, error) {
 		i := n.Add(1)
+		asked.Store(in.GetValue(), true)
 		check(t, grpc.SetHeader(ctx, metadata.Pairs("attempt", strconv.FormatInt(i, 10))))
 		check(t, grpc.SetTrailer(ctx, metadata.Pairs("attempt", strconv.FormatInt(i, 10))))
 		return wrapperspb.String(in.GetValue() + strconv.FormatInt(i, 10)), nil
@@ -316,6 +371,8 @@ func TestOverlappingAttemptsShareNothing(t *testing.T) {
 	reply.Value += "!"
 	<-late
 	assert.EqualValues(t, 2, n.Load(), "both reached the server")
+	_, changed := asked.Load("changed")
+	assert.False(t, changed, "the late one asks what it was to ask")
 	assert.Equal(t, "reply 1!", reply.GetValue())
 	assert.Equal(t, []string{"1"}, header.Get("attempt"))
 	assert.Equal(t, []string{"1"}, trailer.Get("attempt"))
@@ -406,6 +463,32 @@ func TestAServersOwnCanceledIsAnAnswer(t *testing.T) {
 	_, err := say(t.Context(), dial(t, serve(t, saying(codes.Canceled)), s), "")
 	requireCode(t, codes.Canceled, err)
 	assert.Equal(t, []error{nil}, s.all())
+}
+
+func TestTheCodesOfContextsMatchTheErrorsOfContexts(t *testing.T) {
+	s := &seen{}
+	_, err := say(t.Context(), dial(t, serve(t, saying(codes.DeadlineExceeded)), s), "")
+	requireCode(t, codes.DeadlineExceeded, err)
+	require.ErrorIs(t, s.all()[0], context.DeadlineExceeded)
+	assert.NotErrorIs(t, s.all()[0], context.Canceled)
+
+	// So a retry keeps the last real failure, not the cancellation that came after it.
+	ctx, cancel := context.WithCancel(t.Context())
+	next := turns(status.Error(codes.Unavailable, "the real one"), nil)
+	srv := &service{say: func(ctx context.Context, in *text) (*text, error) {
+		if err := next(); err != nil {
+			return nil, err
+		}
+		cancel()
+		<-ctx.Done()
+		return in, nil
+	}}
+	_, err = say(ctx, dial(t, serve(t, srv), attempts(3)), "")
+	requireCode(t, codes.Canceled, err)
+	var exhausted *retry.ExhaustedError
+	require.ErrorAs(t, err, &exhausted)
+	require.ErrorIs(t, exhausted.Reason, context.Canceled)
+	requireCode(t, codes.Unavailable, exhausted.Last)
 }
 
 func TestACallersCancellationIsIgnoredByABreaker(t *testing.T) {
@@ -528,6 +611,9 @@ func TestAFallbackSuppliesTheReply(t *testing.T) {
 	_, err = say(t.Context(), dial(t, addr, other), "")
 	requireCode(t, codes.FailedPrecondition, err)
 	require.ErrorIs(t, err, own)
+	bare := policy.PolicyFunc(func(context.Context, policy.Func) error { return own })
+	_, err = say(t.Context(), dial(t, addr, bare), "")
+	assert.Equal(t, own, err, "as it is")
 }
 
 func TestAPanicBelowThePoliciesReachesTheCaller(t *testing.T) {
