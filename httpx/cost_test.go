@@ -17,15 +17,17 @@ func TestAPipelineAddsAtMostTwentyAllocationsToARequest(t *testing.T) {
 	defer srv.Close()
 	base := &http.Transport{}
 	defer base.CloseIdleConnections()
-	ctx, cancel := context.WithCancel(t.Context())
+	cancellable, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	measure := func(rt http.RoundTripper) float64 {
-		return testing.AllocsPerRun(500, func() { get(t, ctx, rt, srv.URL) })
-	}
-	plain := measure(base)
-	for name, p := range pipelines() {
-		t.Run(name, func(t *testing.T) {
-			assert.LessOrEqual(t, measure(&httpx.Transport{Base: base, Policy: p})-plain, 20.0)
-		})
+	for of, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": cancellable} {
+		measure := func(rt http.RoundTripper) float64 {
+			return testing.AllocsPerRun(500, func() { get(t, ctx, rt, srv.URL) })
+		}
+		plain := measure(base)
+		for name, p := range pipelines() {
+			t.Run(of+", "+name, func(t *testing.T) {
+				assert.LessOrEqual(t, measure(&httpx.Transport{Base: base, Policy: p})-plain, 20.0)
+			})
+		}
 	}
 }

@@ -39,7 +39,16 @@ func Life(ctx, outer context.Context) (end Instant, ok bool) {
 
 // same reports whether a and b are the same context. It returns false if they cannot be compared.
 func same(a, b context.Context) bool {
-	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+	t := reflect.TypeOf(a)
+	if t != reflect.TypeOf(b) || !t.Comparable() {
+		return false
+	}
+	if t.Kind() != reflect.Pointer && t.Size() > 0 { // then it depends on what they hold, and to look allocates
+		if !reflect.ValueOf(a).Comparable() || !reflect.ValueOf(b).Comparable() {
+			return false
+		}
+	}
+	return a == b
 }
 
 // Life returns the parent.
