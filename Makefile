@@ -42,7 +42,6 @@ examples:
 	$(GO) -C examples run ./outage -svg ''
 	$(GO) -C examples run ./trace -svg ''
 	$(GO) -C examples run ./amplification -svg ''
-	$(GO) -C examples run ./http -svg ''
 	$(GO) -C examples run ./grpc
 	$(GO) -C examples run ./http -svg ''
 
