@@ -1,6 +1,7 @@
 package grpcx_test
 
 import (
+	"context"
 	"net"
 	"testing"
 	"time"
@@ -52,6 +53,19 @@ func BenchmarkCall(b *testing.B) {
 				}
 			}
 		})
+		if opts == nil {
+			b.Run("unary/plain with a deadline", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+					err := conn.Invoke(ctx, methodSay, req, reply)
+					cancel()
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 		b.Run("message/"+name, func(b *testing.B) {
 			s, err := conn.NewStream(b.Context(), chatDesc, methodChat)
 			require.NoError(b, err)

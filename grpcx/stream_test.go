@@ -414,7 +414,7 @@ func TestAPanicInAStreamReachesTheCaller(t *testing.T) {
 					return err
 				})
 				conn := dial(t, addr, nil, grpc.WithChainStreamInterceptor(
-					grpcx.StreamClientInterceptor(policy.NewPipeline("test", attempts(3), dependency, room, late)), bomb))
+					grpcx.StreamClientInterceptor(policy.NewPipeline("test", dependency, attempts(3), room, late)), bomb))
 
 				var raised any
 				var after grpc.ClientStream
