@@ -53,7 +53,7 @@ bench:
 comparison:
 	$(GO) -C bench test ./badday -update
 
-# Breaks the policies on purpose, line by line, and fails where no test notices. It takes some ten minutes.
+# Breaks the policies on purpose, line by line, and fails where no test notices. It takes ten minutes and more.
 mutate:
 	$(GO) -C bench run ./mutate
 
