@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -36,7 +37,7 @@ func Example_exporting() {
 	_ = charge.Do(ctx, func(context.Context) error { return nil })
 	_ = charge.Do(ctx, func(context.Context) error { return errors.New("card declined") })
 
-	print(reader)
+	print(reader, "charge")
 	// Output:
 	// switchgear.pipeline.active [switchgear.pipeline.name=charge] 0
 	// switchgear.pipeline.duration [error.type=_OTHER switchgear.call.outcome=failure switchgear.pipeline.name=charge] 1 call
@@ -77,7 +78,7 @@ func ExampleNew() {
 	observer := otelx.New(otelx.WithMeterProvider(provider), otelx.WithEvents(0)) // metrics only
 	_ = policy.NewPipeline("refund").Observed(observer).Do(context.Background(), func(context.Context) error { return nil })
 
-	print(reader)
+	print(reader, "refund")
 	// Output:
 	// switchgear.pipeline.active [switchgear.pipeline.name=refund] 0
 	// switchgear.pipeline.duration [switchgear.call.outcome=success switchgear.pipeline.name=refund] 1 call
@@ -90,7 +91,7 @@ func ExampleWithMeterProvider() {
 
 	_ = refund.Do(context.Background(), func(context.Context) error { return nil })
 
-	print(reader)
+	print(reader, "refund")
 	// Output:
 	// switchgear.pipeline.active [switchgear.pipeline.name=refund] 0
 	// switchgear.pipeline.duration [switchgear.call.outcome=success switchgear.pipeline.name=refund] 1 call
@@ -168,8 +169,8 @@ func ExampleWithTransitionSpans() {
 
 func usual(context.Context, error) error { return nil }
 
-// print prints each series that reader collects, sorted.
-func print(reader sdkmetric.Reader) {
+// print prints each series of the policies of a name that reader collects, sorted.
+func print(reader sdkmetric.Reader, of string) {
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(context.Background(), &all); err != nil {
 		fmt.Println(err)
@@ -178,6 +179,9 @@ func print(reader sdkmetric.Reader) {
 	add := func(name string, set attribute.Set, value any) {
 		var attrs []string
 		for _, kv := range set.ToSlice() {
+			if strings.HasSuffix(string(kv.Key), ".name") && kv.Value.AsString() != of {
+				return // the global provider may have others
+			}
 			attrs = append(attrs, string(kv.Key)+"="+kv.Value.AsString())
 		}
 		lines = append(lines, fmt.Sprint(name, " ", attrs, " ", value))
