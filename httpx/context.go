@@ -20,8 +20,9 @@ type sendContext struct {
 	done            chan struct{}
 	outlived        atomic.Bool // the attempt does not matter any more
 
-	stopAttempt func() bool // stops waiting for the attempt's end
-	stopCaller  func() bool // stops waiting for the caller's; nil before that began, and where it never comes
+	timer       *time.Timer // of the attempt's end; nil if that is not known
+	stopAttempt func() bool // then stops waiting for it
+	stopCaller  func() bool // stops waiting for the caller's end; nil before that began, and where it never comes
 
 	mu      sync.Mutex
 	err     error     // guarded by mu
@@ -39,8 +40,7 @@ func (c *sendContext) start(caller, attempt context.Context) (needed, alone bool
 	}
 	c.Context, c.caller, c.done = attempt, caller, make(chan struct{})
 	if alone { // one timer, and the attempt's contexts need none
-		timer := time.AfterFunc(time.Duration(end)-instant.Now(), c.attemptEnded)
-		c.stopAttempt = timer.Stop
+		c.timer = time.AfterFunc(time.Duration(end)-instant.Now(), c.attemptEnded)
 		c.watchCaller()
 	} else {
 		c.stopAttempt = context.AfterFunc(attempt, c.attemptEnded)
@@ -50,7 +50,7 @@ func (c *sendContext) start(caller, attempt context.Context) (needed, alone bool
 
 // outlive lets the context live on without the attempt; it reports false if the attempt has ended already.
 func (c *sendContext) outlive() bool {
-	if !c.stopAttempt() {
+	if !c.leaveAttempt() {
 		return false
 	}
 	c.outlived.Store(true)
@@ -58,6 +58,14 @@ func (c *sendContext) outlive() bool {
 		c.watchCaller()
 	}
 	return true
+}
+
+// leaveAttempt stops waiting for the attempt's end; it reports false if that has come.
+func (c *sendContext) leaveAttempt() bool {
+	if c.timer != nil {
+		return c.timer.Stop()
+	}
+	return c.stopAttempt()
 }
 
 func (c *sendContext) watchCaller() {
@@ -68,7 +76,9 @@ func (c *sendContext) watchCaller() {
 
 // release stops waiting for ends of others.
 func (c *sendContext) release() {
-	c.stopAttempt()
+	if !c.outlived.Load() {
+		c.leaveAttempt()
+	}
 	if c.stopCaller != nil {
 		c.stopCaller()
 	}

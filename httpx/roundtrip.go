@@ -10,6 +10,7 @@ import (
 
 	"github.com/switchgear-go/switchgear/internal/errtree"
 	"github.com/switchgear-go/switchgear/policy"
+	"github.com/switchgear-go/switchgear/policy/observe"
 )
 
 var (
@@ -38,8 +39,15 @@ type roundTrip struct {
 
 // run runs the request under p.
 func (r *roundTrip) run(p policy.Policy) (*http.Response, error) {
+	returned := false
+	defer func() {
+		if !returned {
+			_, _ = r.settle(nil, observe.ErrPanicked) //nolint:bodyclose // there is none
+		}
+	}()
 	resp, err := policy.Get(r.req.Context(), p, r.send)
-	return r.decide(resp, err)
+	returned = true
+	return r.settle(resp, err)
 }
 
 // send sends the request once, for the attempt that ctx belongs to. The response of a failure comes back beside it.
@@ -135,16 +143,26 @@ func (r *roundTrip) arrived(s *send) bool {
 	return true
 }
 
-// decide turns what the policy returned into what RoundTrip returns, and closes all other responses.
-func (r *roundTrip) decide(resp *http.Response, err error) (*http.Response, error) {
+// settle ends the round trip: it turns what the policy returned into what RoundTrip returns, and closes all other responses.
+func (r *roundTrip) settle(resp *http.Response, err error) (*http.Response, error) {
 	r.mu.Lock()
+	r.over = true
+	if r.marks != nil {
+		r.marks.over.Store(true)
+	}
+	unsent := r.begun == 0
 	answer := r.answerLocked(resp, err)
 	var own bool
-	r.open = slices.DeleteFunc(r.open, func(s *send) bool {
+	rest := slices.DeleteFunc(r.open, func(s *send) bool {
 		own = own || s.resp == answer
 		return s.resp == answer
 	})
+	r.open = nil
 	r.mu.Unlock()
+	closeAll(rest)
+	if unsent && r.req.Body != nil {
+		_ = r.req.Body.Close()
+	}
 	switch {
 	case answer == nil && err == nil:
 		return nil, errNoResponse
@@ -163,10 +181,8 @@ func (r *roundTrip) decide(resp *http.Response, err error) (*http.Response, erro
 
 // answerLocked returns the response for the caller, or nil for err.
 func (r *roundTrip) answerLocked(resp *http.Response, err error) *http.Response {
-	if err == nil {
-		if resp != nil && !slices.Contains(r.stale, resp) {
-			return resp
-		}
+	if err == nil && resp != nil && !slices.Contains(r.stale, resp) {
+		return resp
 	}
 	refused := errtree.Sort(err) == errtree.Refusal
 	for _, s := range slices.Backward(r.open) {
@@ -175,20 +191,4 @@ func (r *roundTrip) answerLocked(resp *http.Response, err error) *http.Response 
 		}
 	}
 	return nil
-}
-
-// settle ends the round trip, however it went.
-func (r *roundTrip) settle() {
-	r.mu.Lock()
-	r.over = true
-	rest, unsent := r.open, r.begun == 0
-	r.open = nil
-	if r.marks != nil {
-		r.marks.over.Store(true)
-	}
-	r.mu.Unlock()
-	closeAll(rest)
-	if unsent && r.req.Body != nil {
-		_ = r.req.Body.Close()
-	}
 }

@@ -91,10 +91,10 @@ func endOf(ctx context.Context) error {
 	return cause
 }
 
-// keepAlive arranges that the context of the send ends with the body of the response.
+// keepAlive arranges that the context of the send ends with the body of the response, or the caller's before that.
 func (s *send) keepAlive() {
-	if s.ctx == nil {
-		return
+	if s.ctx == nil || s.ctx.stopCaller == nil {
+		return // as it is without a Transport
 	}
 	if _, writable := s.resp.Body.(io.Writer); writable || s.resp.Body == http.NoBody {
 		s.ctx.release() // after a 101 the connection is the caller's, whose type must stay what it is

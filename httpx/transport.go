@@ -58,7 +58,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.base().RoundTrip(req)
 	}
 	r := &roundTrip{base: t.base(), req: req, replayable: replayable(req)}
-	defer r.settle()
 	return r.run(p)
 }
 
