@@ -26,7 +26,7 @@ func TestEveryQueryOfDashboardAndPagesHasAnAnswer(t *testing.T) {
 	})
 	server.AwaitScrape(t, time.Now())
 	var keep []any
-	defer func() { runtime.KeepAlive(keep) }() // a policy that is gone has no present values for a query to find
+	defer func() { runtime.KeepAlive(keep) }()                           // a policy that is gone has no present values for a query to find
 	for began := time.Now(); time.Since(began) < 6*time.Minute/minute; { // longer than what subqueries step by
 		keep = append(keep, workload.Everything(t.Context(), s.Observer)...)
 		server.AwaitScrape(t, time.Now())
